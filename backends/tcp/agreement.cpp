@@ -43,19 +43,19 @@ std::optional<paxos_message> paxos_message::take_from(reader& in) {
     m.value->id = in.number<std::uint64_t>();
     m.value->failed = take_members(in);
   }
-  if (!in.complete() || m.step < paxos_step::prepare || m.step > paxos_step::ask)
+  if (!in.complete() || m.step < paxos_step::prepare || m.step > paxos_step::request_decision)
     return std::nullopt;
   const bool has_value = m.step == paxos_step::accept || m.step == paxos_step::decided ||
                          (m.step == paxos_step::promise && m.other != 0);
   return has_value == m.value.has_value() ? std::optional(m) : std::nullopt;
 }
 
-void agreement::enter(int own, int size, std::uint32_t flags, std::uint64_t fresh_id) {
+void agreement::enter(int own, int size, std::uint32_t flags, std::uint64_t new_id) {
   if (entered()) return;
   m_own = own;
   m_size = size;
   m_flags = flags;
-  m_fresh_id = fresh_id;
+  m_new_id = new_id;
   m_failed.assign(static_cast<std::size_t>(size), 0);
 }
 
@@ -74,7 +74,7 @@ int agreement::coordinator() const {
   return static_cast<int>(alive - m_failed.begin());
 }
 
-bool agreement::all_of_those_alive_in(const std::set<int>& these) const {
+bool agreement::contains_all_alive(const std::set<int>& these) const {
   for (int i = 0; i < m_size; ++i)
     if (!has_failed(i) && !these.contains(i)) return false;
   return true;
@@ -94,7 +94,7 @@ agreement::messages agreement::take(int from, const paxos_message& m) {
   messages out;
   switch (m.step) {
     case paxos_step::prepare:
-      m_asked[from] = m.number;  // answered by advance()
+      m_prepares[from] = m.number;  // answered by advance()
       break;
     case paxos_step::accept:
       if (entered()) accept(from, m, out);
@@ -104,8 +104,8 @@ agreement::messages agreement::take(int from, const paxos_message& m) {
       m_decided = m.value;
       if (m_number != 0) decide(out);  // those that have promised wait for this member
       break;
-    case paxos_step::ask:
-      m_asking.insert(from);
+    case paxos_step::request_decision:
+      m_undecided_members.insert(from);
       if (entered()) note_failed(m.failed);
       break;
     case paxos_step::refused:
@@ -170,35 +170,35 @@ void agreement::accept(int from, const paxos_message& proposed, messages& out) {
 
 // ---- the coordinator
 
-// Also what was asked before this member has entered.
+// Also answers requests that came before this member has entered.
 agreement::messages agreement::advance() {
   messages out;
-  if (m_decided) answer_asking(out);
+  if (m_decided) send_decision(out);
   if (!entered()) return out;
-  for (const auto& [from, number] : std::exchange(m_asked, {})) answer(from, number, out);
+  for (const auto& [from, number] : std::exchange(m_prepares, {})) answer(from, number, out);
   if (m_decided) return out;
   if (coordinator() != m_own) {
-    ask_coordinator(out);
+    request_decision(out);
     return out;
   }
   if (m_number == 0) begin_proposal(out);
-  if (!m_proposed && all_of_those_alive_in(m_promises)) propose(out);
-  if (m_proposed && all_of_those_alive_in(m_acceptances)) decide(out);
+  if (!m_proposed && contains_all_alive(m_promises)) propose(out);
+  if (m_proposed && contains_all_alive(m_acceptances)) decide(out);
   return out;
 }
 
-// It may have decided before the last one died, and then begins nothing by itself.
-void agreement::ask_coordinator(messages& out) {
-  if (std::exchange(m_last_asked, coordinator()) == coordinator()) return;
+// The new coordinator may have decided already, and then starts no round by itself.
+void agreement::request_decision(messages& out) {
+  if (std::exchange(m_last_coordinator, coordinator()) == coordinator()) return;
   paxos_message m;
   m.to = coordinator();
-  m.step = paxos_step::ask;
+  m.step = paxos_step::request_decision;
   m.failed = m_failed;
   out.push_back(std::move(m));
 }
 
-void agreement::answer_asking(messages& out) {
-  for (const int member : std::exchange(m_asking, {})) {
+void agreement::send_decision(messages& out) {
+  for (const int member : std::exchange(m_undecided_members, {})) {
     paxos_message m;
     m.to = member;
     m.step = paxos_step::decided;
@@ -229,7 +229,7 @@ void agreement::propose(messages& out) {
   paxos_message m;
   m.step = paxos_step::accept;
   m.number = m_number;
-  m.value = m_newest ? *m_newest : decision{m_all_flags, m_fresh_id, m_failed};
+  m.value = m_newest ? *m_newest : decision{m_all_flags, m_new_id, m_failed};
   m_proposed = true;
   m_accepted_number = m_number;
   m_accepted = m.value;

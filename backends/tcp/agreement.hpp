@@ -2,12 +2,12 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// How members of a group agree while others of it die: one member's part, without any connection.
+/// Agreement of a group whose members may fail: the part of one member, without connections.
 ///
-/// The Synod of Lamport ("Paxos made simple", 2001) with all members that live as its quorum, since
-/// who dies is known: the coordinator, which is the first member that lives, collects what each has
-/// to say (prepare, promise), proposes what follows from it (accept, accepted), and reports it
-/// (decided). One that takes its place collects anew, and keeps to what any member has accepted. So
+/// The Synod of Lamport ("Paxos made simple", 2001) with all living members as its quorum, since
+/// failures are detected: the coordinator, which is the first living member, collects the state of
+/// each (prepare, promise), proposes the result (accept, accepted), and reports it (decided). Its
+/// successor collects anew, and keeps to what any member has accepted. In the same way
 /// Buntinas ("Scalable distributed consensus to support MPI fault tolerance", 2012) elects the root
 /// and combines flags and failed members.
 #pragma once
@@ -32,13 +32,13 @@ struct decision {
 };
 
 enum class paxos_step : std::uint32_t {
-  prepare = 1,   ///< the coordinator asks
-  promise = 2,   ///< flags, failed; the number of what was accepted, or 0, and that
-  refused = 3,   ///< the number that was promised to another coordinator
-  accept = 4,    ///< what is proposed
-  accepted = 5,  ///< it is
-  decided = 6,   ///< what all have accepted
-  ask = 7        ///< failed: of one whose coordinator has died, to the next one
+  prepare = 1,          ///< the coordinator starts a round
+  promise = 2,          ///< flags, failed; the number of what was accepted, or 0, and that
+  refused = 3,          ///< the number that was promised to another coordinator
+  accept = 4,           ///< what is proposed
+  accepted = 5,         ///< it is
+  decided = 6,          ///< what all have accepted
+  request_decision = 7  ///< failed: from a member whose coordinator has died, to the next one
 };
 
 /// From one member to another, both by their index in the group.
@@ -47,7 +47,7 @@ struct paxos_message {
   paxos_step step = paxos_step::prepare;
   std::uint64_t number = 0;
   std::uint32_t flags = 0;           ///< promise
-  std::vector<std::uint8_t> failed;  ///< promise, ask
+  std::vector<std::uint8_t> failed;  ///< promise, request_decision
   std::uint64_t other = 0;           ///< promise: number that was accepted; refused: promised
   std::optional<decision> value;
 
@@ -60,8 +60,8 @@ struct paxos_message {
 /// decided is what all that live have entered with.
 class agreement {
  public:
-  /// Of a member that takes part. `fresh_id`: for what it may have to propose.
-  void enter(int own, int size, std::uint32_t flags, std::uint64_t fresh_id);
+  /// Of a member that takes part. `new_id`: for what it may have to propose.
+  void enter(int own, int size, std::uint32_t flags, std::uint64_t new_id);
   bool entered() const { return m_size > 0; }
   /// A member is known to have failed.
   void note_failed(int member);
@@ -81,22 +81,22 @@ class agreement {
   void begin_proposal(messages& out);
   void propose(messages& out);
   void decide(messages& out);
-  bool all_of_those_alive_in(const std::set<int>& these) const;
-  void ask_coordinator(messages& out);
-  void answer_asking(messages& out);
+  bool contains_all_alive(const std::set<int>& these) const;
+  void request_decision(messages& out);
+  void send_decision(messages& out);
   void send_to_others(const paxos_message& m, messages& out) const;
   void note_failed(const std::vector<std::uint8_t>& members);
 
   int m_own = 0, m_size = 0;
   std::uint32_t m_flags = 0;
-  std::uint64_t m_fresh_id = 0;
+  std::uint64_t m_new_id = 0;
   std::vector<std::uint8_t> m_failed;
-  std::map<int, std::uint64_t> m_asked;  ///< not answered yet: by whom, with what number
+  std::map<int, std::uint64_t> m_prepares;  ///< not answered yet: coordinator, number
   std::uint64_t m_promised = 0;
   std::uint64_t m_accepted_number = 0;
   std::optional<decision> m_accepted, m_decided;
-  int m_last_asked = 0;    ///< the coordinator, as far as was known
-  std::set<int> m_asking;  ///< members that wait for the decision
+  int m_last_coordinator = 0;         ///< the coordinator, as far as was known
+  std::set<int> m_undecided_members;  ///< members that wait for the decision
   // of a coordinator
   std::uint64_t m_number = 0;  ///< 0: it is none
   std::uint32_t m_all_flags = 0;

@@ -82,7 +82,7 @@ std::shared_ptr<node> here() {
 }
 
 /// A store of the program's own.
-class callback_store final : public store {
+class callback_store final : public key_value_store {
  public:
   explicit callback_store(const sucl_store& calls) : m_calls(calls) {}
 
@@ -117,7 +117,7 @@ class callback_store final : public store {
   }
 
   void finish() override {}
-  std::string place() const override { return "the program's own hands"; }
+  std::string location() const override { return "an address that the program chose"; }
 
  private:
   static std::string named(const std::string& key) { return "sucl/" + key; }
@@ -131,7 +131,7 @@ class callback_store final : public store {
 };
 
 /// Of a process that is alone.
-class no_store final : public store {
+class no_store final : public key_value_store {
  public:
   std::optional<std::string> put(const std::string&, const std::string&) override { return {}; }
   std::optional<found> wait(const std::vector<std::string>&, std::chrono::milliseconds) override {
@@ -139,7 +139,7 @@ class no_store final : public store {
   }
   std::vector<int> missing(const std::string&, int) override { return {}; }
   void finish() override {}
-  std::string place() const override { return "nowhere"; }
+  std::string location() const override { return "nowhere"; }
 };
 
 // Another process listens at the port of the store. Another process that takes itself for rank 0
@@ -150,7 +150,7 @@ void check_who_serves(const place_in_job& p, const std::string& secret, const st
   try {
     tcp_store(reactor::of_process(), secret, {host}, p.port, [&] {
       if (clock::now() > until) throw in_use;
-    }).reach();
+    }).connect();
   } catch (const problem&) {
     throw in_use;
   }
@@ -194,7 +194,8 @@ std::string serve(const place_in_job& p) {
   return host;
 }
 
-std::unique_ptr<store> make_store(const place_in_job& p, node_settings& s, const time_limit& wait) {
+std::unique_ptr<key_value_store> make_store(const place_in_job& p, node_settings& s,
+                                            const wait_check& wait) {
   if (p.store) return std::make_unique<callback_store>(*p.store);
   if (!p.id.empty()) {
     const identity id = identity::of(p.id);
@@ -245,12 +246,12 @@ void start(state& g) {
     std::_Exit(code);
   };
   std::weak_ptr<node> self;
-  const auto meeting = make_store(p, s, [&self] {
-    if (const auto n = self.lock()) n->be_patient();
+  const auto store = make_store(p, s, [&self] {
+    if (const auto n = self.lock()) n->check_wait();
   });
   const auto made = std::make_shared<node>(reactor::of_process(), std::move(s));
   self = made;
-  made->start(*meeting);
+  made->start(*store);
   const std::lock_guard lock(g.lock);
   g.here = made;
 }

@@ -13,15 +13,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The watchdog, which sees the processes of this machine, may know better why one is missing.
+// The watchdog, which sees the processes of this machine, may report a more precise cause first.
 constexpr auto grace = 1000ms;
 constexpr std::size_t max_ended = 4096, max_early_messages = 4096;
 constexpr std::uint64_t max_message_bytes = 4096;
 
-// In ids that members of a group have agreed on; those of split() have none so great.
+// Set in ids that the members of a group have agreed on; ids of split() are smaller.
 constexpr std::uint64_t own_ids = std::uint64_t{1} << 63;
 
-// What a member says when a group is made.
+// What a member contributes to split().
 struct proposal {
   std::int32_t colour = 0;
   std::int32_t key = 0;
@@ -40,14 +40,14 @@ std::unique_ptr<sucl_group> node::make_group(std::uint64_t id, std::vector<int> 
   made->size = static_cast<int>(made->members.size());
   const auto own = std::find(made->members.begin(), made->members.end(), rank());
   made->rank = static_cast<int>(own - made->members.begin());
-  made->place = place_in_tree(made->rank, made->size);
+  made->position = position_in_tree(made->rank, made->size);
   m_groups[id] = made.get();
   if (const auto early = m_early.find(id); early != m_early.end()) {
     m_early_messages -= early->second.size();
     made->control_messages = std::move(early->second);
     m_early.erase(early);
   }
-  take_early_paxos(*made);
+  handle_early_paxos(*made);
   return made;
 }
 
@@ -57,7 +57,7 @@ sucl_group* node::split(sucl_group& group, int colour, int key) {
   proposal mine{colour, key, rank(), 0, 0};
   {
     const std::lock_guard lock(m_loop->lock());
-    mine.id = (static_cast<std::uint64_t>(rank()) + 1) << 32 | ++m_made;
+    mine.id = (static_cast<std::uint64_t>(rank()) + 1) << 32 | ++m_ids_made;
   }
   std::vector<proposal> all(static_cast<std::size_t>(group.size));
   finish(group, start_exchange(group, &mine, all.data(), sizeof mine));
@@ -96,7 +96,7 @@ void node::free(sucl_group* group) {
   delete group;
 }
 
-bool node::is_over(std::uint64_t group) const { return m_ended.contains(group); }
+bool node::has_ended(std::uint64_t group) const { return m_ended.contains(group); }
 
 sucl_oob_request* node::start_exchange(sucl_group& group, const void* mine, void* all,
                                        std::uint64_t each) {
@@ -113,11 +113,11 @@ sucl_oob_request* node::begin_exchange(sucl_group& group, bytes mine, void* all,
   e.started = true;
   e.since = clock::now();
   e.mine = std::move(mine);
-  // Another rank gave it up before it began here: the ranks beyond get that error.
+  // Another rank has failed it before it began here: the neighbours get that error.
   if (e.failure) {
     const problem why = e.failure;
     e.failure = {};
-    break_off(&group, {group.id, number}, e, why, -1);
+    fail_exchange(&group, {group.id, number}, e, why, -1);
   } else {
     advance(group, number, e);
   }
@@ -126,16 +126,16 @@ sucl_oob_request* node::begin_exchange(sucl_group& group, bytes mine, void* all,
 
 void node::advance(const sucl_group& group, std::uint64_t number, exchange& e) {
   if (!e.started || e.sent_up || e.failure || e.result) return;
-  for (const int child : group.place.children)
+  for (const int child : group.position.children)
     if (!e.from.contains(group.members[static_cast<std::size_t>(child)])) return;
-  if (group.place.parent >= 0) return send_up(group, number, e);
+  if (group.position.parent >= 0) return send_up(group, number, e);
   bytes all = std::move(e.mine);
-  for (const int child : group.place.children) {
+  for (const int child : group.position.children) {
     const bytes& part = e.from[group.members[static_cast<std::size_t>(child)]];
     all.insert(all.end(), part.begin(), part.end());
   }
   e.from.clear();
-  pass_down(group, number, all.data(), all.size());
+  send_down(group, number, all.data(), all.size());
   e.result = std::move(all);
   m_changed.notify_all();
 }
@@ -144,34 +144,34 @@ void node::send_up(const sucl_group& group, std::uint64_t number, exchange& e) {
   e.sent_up = true;
   writer out(frame_type::up);
   out.number(group.id).number(number).raw(e.mine.data(), e.mine.size());
-  for (const int child : group.place.children) {
+  for (const int child : group.position.children) {
     const bytes& part = e.from[group.members[static_cast<std::size_t>(child)]];
     out.raw(part.data(), part.size());
   }
   e.mine = {};
   e.from.clear();
-  send_to(group.members[static_cast<std::size_t>(group.place.parent)], out.frame());
+  send_to(group.members[static_cast<std::size_t>(group.position.parent)], out.frame());
 }
 
-void node::pass_down(const sucl_group& group, std::uint64_t number, const std::byte* all,
+void node::send_down(const sucl_group& group, std::uint64_t number, const std::byte* all,
                      std::size_t n) {
-  if (group.place.children.empty()) return;
-  const auto word = writer(frame_type::down).number(group.id).number(number).raw(all, n).frame();
-  for (const int child : group.place.children)
-    send_to(group.members[static_cast<std::size_t>(child)], word);
+  if (group.position.children.empty()) return;
+  const auto notice = writer(frame_type::down).number(group.id).number(number).raw(all, n).frame();
+  for (const int child : group.position.children)
+    send_to(group.members[static_cast<std::size_t>(child)], notice);
 }
 
-void node::up(connection& c, reader& message) {
+void node::handle_up(connection& c, reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto number = message.number<std::uint64_t>();
-  if (!message.good() || is_over(id)) return;
+  if (!message.good() || has_ended(id)) return;
   exchange& e = m_exchanges[{id, number}];
   e.from[c.tag].assign(message.rest(), message.rest() + message.left());
   if (const auto group = m_groups.find(id); group != m_groups.end())
     advance(*group->second, number, e);
 }
 
-void node::down(reader& message) {
+void node::handle_down(reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto number = message.number<std::uint64_t>();
   const auto group = m_groups.find(id);
@@ -179,63 +179,64 @@ void node::down(reader& message) {
   if (!message.good() || group == m_groups.end() || found == m_exchanges.end()) return;
   exchange& e = found->second;
   if (!e.sent_up || e.result || e.failure) return;
-  pass_down(*group->second, number, message.rest(), message.left());
+  send_down(*group->second, number, message.rest(), message.left());
   e.result.emplace(message.rest(), message.rest() + message.left());
   m_changed.notify_all();
 }
 
-void node::broken(connection& c, reader& message) {
+void node::handle_broken(connection& c, reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto number = message.number<std::uint64_t>();
   problem why;
   why.status = message.number<sucl_status>();
   why.text = message.text(64 << 10);
-  if (!message.complete() || !why || is_over(id)) return;
+  if (!message.complete() || !why || has_ended(id)) return;
   const auto group = m_groups.find(id);
-  break_off(group == m_groups.end() ? nullptr : group->second, {id, number},
-            m_exchanges[{id, number}], why, c.tag);
+  fail_exchange(group == m_groups.end() ? nullptr : group->second, {id, number},
+                m_exchanges[{id, number}], why, c.tag);
 }
 
-// Ends an exchange here, and has the neighbours do so.
-void node::break_off(const sucl_group* group, exchange_key key, exchange& e, const problem& why,
-                     int except) {
+// Fails an exchange here and at the neighbours.
+void node::fail_exchange(const sucl_group* group, exchange_key key, exchange& e, const problem& why,
+                         int except) {
   if (e.result || e.failure) return;
   e.failure = why;
   m_changed.notify_all();
-  if (!group || !e.started) return;  // its start reports it to them
+  if (!group || !e.started) return;  // begin_exchange() reports it to them
   writer out(frame_type::broken);
-  const auto word =
+  const auto notice =
       out.number(key.first).number(key.second).number(why.status).text(why.text).frame();
-  auto near = group->place.children;
-  if (group->place.parent >= 0) near.push_back(group->place.parent);
+  auto near = group->position.children;
+  if (group->position.parent >= 0) near.push_back(group->position.parent);
   for (const int index : near) {
     const int to = group->members[static_cast<std::size_t>(index)];
-    if (to != except) send_to(to, word);
+    if (to != except) send_to(to, notice);
   }
 }
 
-// Whether a rank that is waited for is gone.
+// Fails the exchange if a rank that it waits for is lost.
 void node::check_neighbours(const sucl_group& group, std::uint64_t number, exchange& e) {
   if (e.result || e.failure) return;
   const auto now = clock::now();
   std::vector<int> awaited;
   if (e.sent_up) {
-    awaited.push_back(group.place.parent);
+    awaited.push_back(group.position.parent);
   } else {
-    for (const int child : group.place.children)
+    for (const int child : group.position.children)
       if (!e.from.contains(group.members[static_cast<std::size_t>(child)]))
         awaited.push_back(child);
   }
   for (const int index : awaited) {
-    const int who = group.members[static_cast<std::size_t>(index)];
-    peer& p = m_peers[who];
-    if (p.gone && now - *p.gone > grace)
-      return break_off(&group, {group.id, number}, e,
-                       {SUCL_ERROR_PEER_LOST, "rank " + std::to_string(index) + " " + p.how,
-                        "Look for the reason in the output of that rank"},
-                       who);
-    // Without a connection its end would not be seen.
-    if (!p.gone && !p.link && !p.connecting && now - e.since > grace) connect(who);
+    const int peer_rank = group.members[static_cast<std::size_t>(index)];
+    peer& p = m_peers[peer_rank];
+    if (p.lost_since && now - *p.lost_since > grace)
+      return fail_exchange(
+          &group, {group.id, number}, e,
+          {SUCL_ERROR_PEER_LOST, "rank " + std::to_string(index) + " " + p.lost_text,
+           "Look for the reason in the output of that rank"},
+          peer_rank);
+    // Without a connection its failure would go undetected.
+    if (!p.lost_since && !p.link && !p.connecting && now - e.since > grace) connect(peer_rank);
   }
 }
 
@@ -294,10 +295,10 @@ void node::notify(sucl_group& group, int rank, const void* data, std::uint64_t n
   send_to(group.members[static_cast<std::size_t>(rank)], out.frame());
 }
 
-void node::control_message(reader& message) {
+void node::handle_control_message(reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto source = message.number<std::int32_t>();
-  if (!message.good() || message.left() > max_message_bytes || is_over(id)) return;
+  if (!message.good() || message.left() > max_message_bytes || has_ended(id)) return;
   sucl_group::control_message received{
       source, std::string(reinterpret_cast<const char*>(message.rest()), message.left())};
   const auto group = m_groups.find(id);
@@ -306,8 +307,7 @@ void node::control_message(reader& message) {
       group->second->control_messages.push_back(received);
     return;
   }
-  // Of a group that is not made here yet, or of one that ended long ago, whose messages stay
-  // unread.
+  // The group is not made here yet, or ended long ago; then its messages stay unread.
   if (m_early_messages >= max_early_messages) {
     m_early_messages -= m_early.begin()->second.size();
     m_early.erase(m_early.begin());

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::uint64_t any_size = std::uint64_t{1} << 40;
-constexpr std::size_t max_who = 512;
+constexpr std::size_t max_process_text = 512;
 constexpr auto goodbye_timeout = 1000ms;
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr auto goodbye_timeout = 1000ms;
 node::node(std::shared_ptr<reactor> loop, node_settings settings)
     : m_loop(std::move(loop)), m_settings(std::move(settings)) {}
 
-// The reactor's thread may be the last one that knows it; then it has the lock.
+// The reactor's thread may hold the last reference; then it has the lock.
 node::~node() {
   std::unique_lock lock(m_loop->lock(), std::defer_lock);
   if (!m_loop->in_own_thread()) lock.lock();
@@ -34,7 +34,7 @@ std::size_t node::connections() {
 }
 
 bool node::is_neighbour(int rank) const {
-  const auto& p = m_root->place;
+  const auto& p = m_root->position;
   return rank == p.parent ||
          std::find(p.children.begin(), p.children.end(), rank) != p.children.end();
 }
@@ -48,7 +48,7 @@ void node::accept_member(const std::shared_ptr<connection>& c) {
 void node::opened(connection& c) {
   writer out(frame_type::hello);
   out.number(static_cast<std::int32_t>(rank())).number(static_cast<std::int32_t>(size()));
-  out.number(static_cast<std::int32_t>(c.tag)).text(m_own.who());
+  out.number(static_cast<std::int32_t>(c.tag)).text(m_own.process_text());
   c.send(out.frame());
 }
 
@@ -56,47 +56,47 @@ void node::refuse(connection& c, const problem& why) {
   c.send(writer(frame_type::failed).number(why.status).text(why.text).text(why.hint).frame());
 }
 
-void node::hello(connection& c, reader& message) {
+void node::handle_hello(connection& c, reader& message) {
   const auto rank = message.number<std::int32_t>();
   const auto size = message.number<std::int32_t>();
   const auto target = message.number<std::int32_t>();
-  const std::string who = message.text(max_who);
+  const std::string process = message.text(max_process_text);
   link& l = m_links[&c];
-  // Meant for a process that had this address before, or sent by one of another job.
-  if (!message.complete() || target != this->rank() || l.own || l.welcome || m_leaving) {
+  // It is meant for a process that had this address before, or comes from another job.
+  if (!message.complete() || target != this->rank() || l.outgoing || l.welcome || m_leaving) {
     c.close();
     m_links.erase(&c);
     return;
   }
-  if (!is_right(c, rank, size, who)) return;
+  if (!check_identity(c, rank, size, process)) return;
   c.tag = rank;
   c.allow_frames(any_size);
   l.welcome = true;
-  l.who = who;
+  l.process = process;
   c.send(writer(frame_type::welcome).frame());
   if (m_failed) refuse(c, m_failed);
-  use(rank, c);
+  use_link(rank, c);
 }
 
-bool node::is_right(connection& c, int rank, int size, const std::string& who) {
+bool node::check_identity(connection& c, int rank, int size, const std::string& process) {
   problem why;
   if (size != this->size()) {
     why = {SUCL_ERROR_MISMATCH,
-           "rank " + std::to_string(rank) + " (" + who + ") says that the job has " +
+           "rank " + std::to_string(rank) + " (" + process + ") says that the job has " +
                std::to_string(size) + " ranks, rank " + std::to_string(this->rank()) + " (" +
-               m_own.who() + ") says " + std::to_string(this->size()),
+               m_own.process_text() + ") says " + std::to_string(this->size()),
            "Start every rank with the same size"};
   } else if (rank < 0 || rank >= size || rank == this->rank() ||
-             (m_up && contact_of(rank).who() != who)) {
+             (m_set_up && contact_of(rank).process_text() != process)) {
     c.close();
     m_links.erase(&c);
     return false;
-  } else if (!m_up) {
+  } else if (!m_set_up) {
     for (const auto& [at, l] : m_links)
-      if (l.welcome && at->tag == rank && l.who != who)
+      if (l.welcome && at->tag == rank && l.process != process)
         why = {SUCL_ERROR_MISMATCH,
-               "two processes say that they are rank " + std::to_string(rank) + ": " + l.who +
-                   " and " + who,
+               "two processes say that they are rank " + std::to_string(rank) + ": " + l.process +
+                   " and " + process,
                "Give each process of the job a rank of its own, from 0 to size - 1"};
   }
   if (!why) return true;
@@ -105,18 +105,18 @@ bool node::is_right(connection& c, int rank, int size, const std::string& who) {
   return false;
 }
 
-void node::welcomed(connection& c) {
+void node::handle_welcome(connection& c) {
   link& l = m_links[&c];
-  if (!l.own || l.welcome) return;
+  if (!l.outgoing || l.welcome) return;
   l.welcome = true;
   c.allow_frames(any_size);
-  use(c.tag, c);
+  use_link(c.tag, c);
 }
 
-// From now on frames for that process go by this connection, if there was none before.
-void node::use(int rank, connection& c) {
+// Frames for that process go through this connection from now on, unless it had one before.
+void node::use_link(int rank, connection& c) {
   peer& p = m_peers[rank];
-  if (m_links[&c].own) p.connecting = false;
+  if (m_links[&c].outgoing) p.connecting = false;
   if (p.link) return;
   p.link = &c;
   for (const frame& f : p.waiting) c.send(f);
@@ -125,13 +125,13 @@ void node::use(int rank, connection& c) {
 
 void node::send_to(int rank, frame what) {
   peer& p = m_peers[rank];
-  if (p.gone) return;
+  if (p.lost_since) return;
   if (p.link) return p.link->send(std::move(what));
   p.waiting.push_back(std::move(what));
   if (!p.connecting) connect(rank);
 }
 
-// The loopback is the other process's only where it is this one's.
+// A loopback address reaches the other process only where both share a loopback.
 std::vector<endpoint> node::endpoints_of(int rank) const {
   const contact c = contact_of(rank);
   std::vector<endpoint> endpoints;
@@ -144,17 +144,17 @@ std::vector<endpoint> node::endpoints_of(int rank) const {
 void node::connect(int rank) {
   peer& p = m_peers[rank];
   const auto endpoints = endpoints_of(rank);
-  if (p.tried >= endpoints.size()) {
+  if (p.addresses_tried >= endpoints.size()) {
     const bool ended = p.refused && !endpoints.empty();
-    return lose(rank, ended ? "has ended" : "cannot be reached (" + p.reasons + ")");
+    return mark_lost(rank, ended ? "has ended" : "cannot be reached (" + p.reasons + ")");
   }
   p.connecting = true;
   limits allowed;
-  allowed.prove = m_settings.timeout;  // a process that is stopped may go on
+  allowed.authenticate = m_settings.timeout;  // a stopped process may continue
   const auto c = std::make_shared<connection>(m_loop, m_settings.secret, allowed);
   c->tag = rank;
   m_links[c.get()] = {c, true, false, ""};
-  c->connect_to(endpoints[p.tried], shared_from_this());
+  c->connect_to(endpoints[p.addresses_tried], shared_from_this());
 }
 
 void node::ended(connection& c, ending how, const std::string& why) {
@@ -167,25 +167,25 @@ void node::ended(connection& c, ending how, const std::string& why) {
   peer& p = m_peers[c.tag];
   if (l.welcome) {
     if (p.link == &c) p.link = nullptr;
-    return lose(c.tag,
-                how == ending::closed ? "has died" : "cannot be reached any more (" + why + ")");
+    return mark_lost(
+        c.tag, how == ending::closed ? "has died" : "cannot be reached any more (" + why + ")");
   }
-  if (!l.own) return;
+  if (!l.outgoing) return;
   p.connecting = false;
   p.refused = p.refused && how == ending::refused;
   p.reasons += (p.reasons.empty() ? "" : "; ") + text_of(c.remote()) + ": " + why;
-  ++p.tried;
-  if (!p.link && !p.gone) connect(c.tag);
+  ++p.addresses_tried;
+  if (!p.link && !p.lost_since) connect(c.tag);
 }
 
-void node::lose(int rank, const std::string& how) {
+void node::mark_lost(int rank, const std::string& how) {
   peer& p = m_peers[rank];
-  if (p.gone) return;
-  p.gone = clock::now();
-  p.how = how;
+  if (p.lost_since) return;
+  p.lost_since = clock::now();
+  p.lost_text = how;
   p.waiting.clear();
   p.connecting = false;
-  if (!m_up && is_neighbour(rank))
+  if (!m_set_up && is_neighbour(rank))
     fail_start({SUCL_ERROR_PEER_LOST,
                 "rank " + std::to_string(rank) + " " + how + " while the ranks of the job found " +
                     "each other",
@@ -196,8 +196,8 @@ void node::lose(int rank, const std::string& how) {
 void node::received(connection& c, frame_type type, reader& message) {
   const auto found = m_links.find(&c);
   if (found == m_links.end()) return;
-  if (type == frame_type::hello) return hello(c, message);
-  if (type == frame_type::welcome) return welcomed(c);
+  if (type == frame_type::hello) return handle_hello(c, message);
+  if (type == frame_type::welcome) return handle_welcome(c);
   if (type == frame_type::failed) {
     problem why;
     why.status = message.number<sucl_status>();
@@ -208,27 +208,27 @@ void node::received(connection& c, frame_type type, reader& message) {
   }
   if (!found->second.welcome) return;
   switch (type) {
-    case frame_type::up: return up(c, message);
-    case frame_type::down: return down(message);
-    case frame_type::broken: return broken(c, message);
-    case frame_type::control_message: return control_message(message);
-    case frame_type::abort: return heard_abort(c, message);
-    case frame_type::goodbye: return goodbye(c);
-    case frame_type::agreement: return agreement_message(c, message);
+    case frame_type::up: return handle_up(c, message);
+    case frame_type::down: return handle_down(message);
+    case frame_type::broken: return handle_broken(c, message);
+    case frame_type::control_message: return handle_control_message(message);
+    case frame_type::abort: return handle_abort(c, message);
+    case frame_type::goodbye: return handle_goodbye(c);
+    case frame_type::agreement: return handle_agreement(c, message);
     default: return;
   }
 }
 
-// All that the other side had to say is here; it waits for this end of the connection.
-void node::goodbye(connection& c) {
+// The other side sends nothing more, and waits for this side to close the connection.
+void node::handle_goodbye(connection& c) {
   const int rank = c.tag;
   peer& p = m_peers[rank];
   if (p.link == &c) p.link = nullptr;
   c.close();
   m_links.erase(&c);
-  if (!p.gone) {
-    p.gone = clock::now();
-    p.how = "has left";
+  if (!p.lost_since) {
+    p.lost_since = clock::now();
+    p.lost_text = "has left";
     p.waiting.clear();
   }
   m_changed.notify_all();
@@ -262,14 +262,14 @@ void node::abort(int code) {
   std::unique_lock lock(m_loop->lock());
   writer out(frame_type::abort);
   out.number(static_cast<std::int32_t>(code)).number(static_cast<std::int32_t>(rank()));
-  const auto word = out.frame();
+  const auto notice = out.frame();
   for (const auto& [at, l] : m_links)
-    if (l.welcome) l.at->send(word);
-  // What is sent is the system's; the rest gets a moment.
+    if (l.welcome) l.at->send(notice);
+  // The system sends what it has accepted; the rest gets a moment.
   const auto until = clock::now() + 300ms;
   const auto busy = [&] {
     return std::any_of(m_links.begin(), m_links.end(),
-                       [](const auto& entry) { return entry.second.at->has_to_send(); });
+                       [](const auto& entry) { return entry.second.at->has_unsent(); });
   };
   while (busy() && clock::now() < until) {
     lock.unlock();
@@ -278,15 +278,15 @@ void node::abort(int code) {
   }
 }
 
-void node::heard_abort(connection& c, reader& message) {
+void node::handle_abort(connection& c, reader& message) {
   const int from = c.tag;
   const auto code = message.number<std::int32_t>();
   const auto rank = message.number<std::int32_t>();
   writer out(frame_type::abort);
   out.number(code).number(rank);
-  const auto word = out.frame();
+  const auto notice = out.frame();
   for (const auto& [at, l] : m_links)
-    if (l.welcome && at->tag != from && is_neighbour(at->tag)) l.at->send(word);
+    if (l.welcome && at->tag != from && is_neighbour(at->tag)) l.at->send(notice);
   m_settings.aborted(code);
 }
 

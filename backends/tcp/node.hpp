@@ -5,8 +5,8 @@
 /// A process of the job: its connections to others, its groups, what they exchange.
 ///
 /// In the start each process puts the address at which it listens into the store and connects to
-/// its parent in a tree; along the tree all learn the addresses of all. Connections to others are
-/// made when they are needed first.
+/// its parent in a tree, along which the addresses of all ranks are exchanged. Further connections
+/// are made when they are first needed.
 #pragma once
 
 #include "agreement.hpp"
@@ -46,7 +46,7 @@ struct contact {
   void put_into(writer& out) const;
   static contact take_from(reader& in);
   /// "process 17 of node3".
-  std::string who() const;
+  std::string process_text() const;
 };
 
 struct node_settings {
@@ -57,7 +57,7 @@ struct node_settings {
   bool loopback = false;  ///< all are on this machine: listen there alone
   std::chrono::milliseconds timeout{300'000};
   bool store_at_rank_0 = false;  ///< rank 0 serves the store
-  /// The status to give up with, once it is not worth waiting; called again and again.
+  /// Called while waiting; a status other than SUCL_SUCCESS ends the wait.
   std::function<sucl_status()> keep_waiting = [] { return sucl_status{SUCL_SUCCESS}; };
   /// Processes that were refused because they did not know the secret.
   std::function<int()> refused = [] { return 0; };
@@ -79,7 +79,7 @@ struct sucl_group {
   std::vector<int> members;  ///< their ranks in the job
   int rank = 0;
   int size = 0;
-  sucl::tcp::tree_place place;
+  sucl::tcp::tree_position position;
   std::uint64_t exchanges = 0;  ///< started so far
   std::deque<control_message> control_messages;
   std::uint64_t agreements = 0;               ///< that have ended here
@@ -101,12 +101,12 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   ~node();
 
   /// Finds the others; blocks. Throws problem, on every process if on one.
-  void start(store& meeting);
-  /// For a waiting thread in the start: throws problem where it is not worth it any more.
-  void be_patient();
-  /// Says goodbye.
+  void start(key_value_store& store);
+  /// For a thread that waits during set-up: throws problem once the wait has failed or timed out.
+  void check_wait();
+  /// Ends all connections in good order.
   void leave();
-  /// Has every process end.
+  /// Ends every process of the job.
   void abort(int code);
 
   int rank() const { return m_settings.rank; }
@@ -122,7 +122,8 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   /// Nothing is sent.
   sucl_group* group_among(std::uint64_t id, std::vector<int> members);
   void free(sucl_group* group);
-  /// Agrees with the members that live. `has_failed` is what the caller knows of a member.
+  /// Agrees with the members that live. `has_failed` says which members the caller knows to have
+  /// failed.
   decision agree(sucl_group& group, std::uint32_t flags,
                  const std::function<bool(int index)>& has_failed);
   /// The group of those that had not failed by the last agreement.
@@ -148,19 +149,19 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   /// A connection to or from another process of the job.
   struct link {
     std::shared_ptr<connection> at;
-    bool own = false;      ///< made by this process
-    bool welcome = false;  ///< both know who the other is
-    std::string who;       ///< the other process, where it has made it
+    bool outgoing = false;  ///< made by this process
+    bool welcome = false;   ///< both sides have identified themselves
+    std::string process;    ///< the other process, of an incoming one
   };
   struct peer {
-    connection* link = nullptr;  ///< by which frames go there
+    connection* link = nullptr;  ///< through which frames are sent
     std::deque<frame> waiting;   ///< for a link
-    std::size_t tried = 0;       ///< of its addresses
+    std::size_t addresses_tried = 0;
     bool connecting = false;
     bool refused = true;  ///< by all that were tried
     std::string reasons;
-    std::optional<clock::time_point> gone;  ///< since then: nothing comes from it
-    std::string how;                        ///< "has died"
+    std::optional<clock::time_point> lost_since;  ///< nothing comes from it any more
+    std::string lost_text;                        ///< "has died"
   };
   /// Of an exchange that this process has not finished.
   struct exchange {
@@ -175,55 +176,55 @@ class node final : public listener, public std::enable_shared_from_this<node> {
 
   // set-up, in set_up.cpp
   void listen(const endpoint& towards_store);
-  void introduce(store& meeting);
-  void reach_parent(store& meeting);
-  void await_contacts(store& meeting);
-  void agree_on_secret(store& meeting);
-  problem explain(store& meeting, problem why);
-  std::string late_ranks(store& meeting);
-  std::string unreachable_text(const store& meeting, const std::string& why);
-  void report(store& meeting, const problem& why);
+  void publish_contact(key_value_store& store);
+  void connect_to_parent(key_value_store& store);
+  void gather_contacts(key_value_store& store);
+  void agree_on_secret(key_value_store& store);
+  problem find_cause(key_value_store& store, problem why);
+  std::string late_ranks_text(key_value_store& store);
+  std::string unreachable_text(const key_value_store& store, const std::string& why);
+  void report(key_value_store& store, const problem& why);
   void fail_start(const problem& why);
   void read_contacts(bytes all);
   contact contact_of(int rank) const;
 
   // connections, in node.cpp
   void accept_member(const std::shared_ptr<connection>& c);
-  void hello(connection& c, reader& message);
-  bool is_right(connection& c, int rank, int size, const std::string& who);
+  void handle_hello(connection& c, reader& message);
+  bool check_identity(connection& c, int rank, int size, const std::string& process);
   void refuse(connection& c, const problem& why);
-  void welcomed(connection& c);
+  void handle_welcome(connection& c);
   bool is_neighbour(int rank) const;
-  void goodbye(connection& c);
+  void handle_goodbye(connection& c);
   void send_to(int rank, frame what);
   void connect(int rank);
-  void use(int rank, connection& c);
-  void lose(int rank, const std::string& how);
+  void use_link(int rank, connection& c);
+  void mark_lost(int rank, const std::string& how);
   std::vector<endpoint> endpoints_of(int rank) const;
-  void leave_links();
 
   // agreements, in agree.cpp
-  void agreement_message(connection& c, reader& message);
-  void take_paxos(const sucl_group& group, std::uint64_t number, int from, const paxos_message& m);
-  void take_early_paxos(const sucl_group& group);
+  void handle_agreement(connection& c, reader& message);
+  void handle_paxos(const sucl_group& group, std::uint64_t number, int from,
+                    const paxos_message& m);
+  void handle_early_paxos(const sucl_group& group);
   void check_members(agreement& a, const sucl_group& group, const std::vector<bool>& known);
-  void deliver(const sucl_group& group, std::uint64_t number,
-               const std::vector<paxos_message>& out);
+  void send_paxos(const sucl_group& group, std::uint64_t number,
+                  const std::vector<paxos_message>& out);
 
   // exchanges, in exchange.cpp
-  void up(connection& c, reader& message);
-  void down(reader& message);
-  void broken(connection& c, reader& message);
+  void handle_up(connection& c, reader& message);
+  void handle_down(reader& message);
+  void handle_broken(connection& c, reader& message);
   void advance(const sucl_group& group, std::uint64_t number, exchange& e);
   void send_up(const sucl_group& group, std::uint64_t number, exchange& e);
-  void pass_down(const sucl_group& group, std::uint64_t number, const std::byte* all,
+  void send_down(const sucl_group& group, std::uint64_t number, const std::byte* all,
                  std::size_t n);
-  void break_off(const sucl_group* group, exchange_key key, exchange& e, const problem& why,
-                 int except);
+  void fail_exchange(const sucl_group* group, exchange_key key, exchange& e, const problem& why,
+                     int except);
   void check_neighbours(const sucl_group& group, std::uint64_t number, exchange& e);
-  bool is_over(std::uint64_t group) const;
-  void control_message(reader& message);
-  void heard_abort(connection& c, reader& message);
+  bool has_ended(std::uint64_t group) const;
+  void handle_control_message(reader& message);
+  void handle_abort(connection& c, reader& message);
   std::unique_ptr<sucl_group> make_group(std::uint64_t id, std::vector<int> members);
   sucl_oob_request* begin_exchange(sucl_group& group, bytes mine, void* all, std::uint64_t each);
   exchange* find(const sucl_oob_request& request);
@@ -236,18 +237,19 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   std::vector<std::uint32_t> m_contact_begin;  ///< of each
   std::optional<contact> m_parent;             ///< known before the others
   std::condition_variable m_changed;
-  bool m_up = false;
+  bool m_set_up = false;
   bool m_leaving = false;
-  problem m_failed;                          ///< the start
-  std::optional<clock::time_point> m_grace;  ///< it is given up; until then one asks why
-  bool m_polls = false;                      ///< the store, while the contacts come
+  problem m_failed;  ///< the start
+  std::optional<clock::time_point>
+      m_grace_end;             ///< the start has failed; until then its cause is sought
+  bool m_polls_store = false;  ///< the store, while the contacts come
   std::map<connection*, link> m_links;
   std::unordered_map<int, peer> m_peers;
   std::unique_ptr<sucl_group> m_root;
-  std::uint32_t m_made = 0;  ///< groups that were numbered by this process
+  std::uint32_t m_ids_made = 0;  ///< groups that were numbered by this process
   std::map<std::uint64_t, sucl_group*> m_groups;
   std::map<exchange_key, exchange> m_exchanges;
-  std::map<exchange_key, agreement> m_agreements;  ///< kept: others may ask what was decided
+  std::map<exchange_key, agreement> m_agreements;  ///< kept: others may request the decision
   struct early_paxos {
     std::uint64_t number;
     int from;  ///< rank in the job

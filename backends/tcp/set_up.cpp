@@ -23,7 +23,7 @@ constexpr std::size_t max_addresses = 8, max_contact = 1024, max_host = 255;
 
 const std::string failed_key = "failed", secret_key = "secret";
 constexpr const char* late_hint =
-    "Look whether every rank was started, and whether the machine and port of the store are the "
+    "Check that every rank was started, and that the machine and port of the store are the "
     "right ones; tcp.timeout (SUCL_TCP_TIMEOUT) waits longer";
 
 std::string key_of(int rank) { return "member/" + std::to_string(rank); }
@@ -40,7 +40,7 @@ std::string host_name() {
   return gethostname(text.data(), text.size() - 1) == 0 ? text.data() : "unknown";
 }
 
-// The same for processes that share a loopback.
+// Equal for processes that share a loopback.
 std::uint64_t machine() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
@@ -50,8 +50,8 @@ std::uint64_t machine() {
   return hash(boot);
 }
 
-// Ends a wait, because everything else has come.
-struct all_ranks_are_here {};
+// Ends a wait for the store, because the exchange with all ranks is complete.
+struct all_ranks_present {};
 
 std::string packed(const problem& p) {
   return std::to_string(p.status) + "\n" + p.text + "\n" + p.hint;
@@ -115,7 +115,8 @@ std::string contact::packed() const {
   writer out(frame_type::hello);
   put_into(out);
   const auto frame = out.frame();
-  return {reinterpret_cast<const char*>(frame->data()) + frame_head, frame->size() - frame_head};
+  return {reinterpret_cast<const char*>(frame->data()) + frame_header_bytes,
+          frame->size() - frame_header_bytes};
 }
 
 contact contact::of(const std::string& text) {
@@ -125,9 +126,11 @@ contact contact::of(const std::string& text) {
   return c;
 }
 
-std::string contact::who() const { return "process " + std::to_string(process) + " of " + host; }
+std::string contact::process_text() const {
+  return "process " + std::to_string(process) + " of " + host;
+}
 
-// Where others reach this process: the address by which it has reached the store comes first.
+// Listens for the other ranks. The address that has reached the store is listed first.
 void node::listen(const endpoint& towards_store) {
   std::vector<endpoint> known;
   endpoint at;
@@ -148,7 +151,7 @@ void node::listen(const endpoint& towards_store) {
   for (endpoint& e : known) e.set_port(at.port());
   m_own = {rank(), size(), getpid(), machine(), host_name(), std::move(known)};
   limits members;
-  members.frame = 64 << 10;  // until it has said who it is
+  members.frame = 64 << 10;  // until its identity is checked
   m_acceptor = std::make_shared<acceptor>(m_loop, socket, m_settings.secret, members);
   const std::lock_guard lock(m_loop->lock());
   m_acceptor->start([self = weak_from_this()](const std::shared_ptr<connection>& c) {
@@ -158,78 +161,78 @@ void node::listen(const endpoint& towards_store) {
   });
 }
 
-void node::start(store& meeting) {
+void node::start(key_value_store& store) {
   m_begun = clock::now();
   std::vector<int> everyone(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) everyone[static_cast<std::size_t>(r)] = r;
   m_root = make_group(0, std::move(everyone));
   problem why;
   try {
-    meeting.reach();
-    if (m_settings.secret.empty()) agree_on_secret(meeting);
+    store.connect();
+    if (m_settings.secret.empty()) agree_on_secret(store);
     // A single rank need not listen.
-    if (size() > 1) listen(meeting.local());
-    introduce(meeting);
-    if (m_root->place.parent >= 0) reach_parent(meeting);
-    await_contacts(meeting);
-    m_grace = clock::now() + grace;
-    if (rank() == 0) meeting.finish();
+    if (size() > 1) listen(store.local());
+    publish_contact(store);
+    if (m_root->position.parent >= 0) connect_to_parent(store);
+    gather_contacts(store);
+    m_grace_end = clock::now() + grace;
+    if (rank() == 0) store.finish();
     return;
   } catch (const problem& p) {
-    if (m_up) return;  // the store has ended before this message
+    if (m_set_up) return;  // the store has ended before this message
     why = p;
   }
-  why = explain(meeting, why);
-  report(meeting, why);
+  why = find_cause(store, why);
+  report(store, why);
   throw why;
 }
 
-// Through a store of the program's, which only its processes reach.
-void node::agree_on_secret(store& meeting) {
+// Exchanges a secret through the program's own store, which only its processes reach.
+void node::agree_on_secret(key_value_store& store) {
   if (rank() == 0) {
     const nonce made = random_nonce();
     m_settings.secret.assign(made.begin(), made.end());
-    meeting.put(secret_key, hex(made.data(), made.size()));
+    store.put(secret_key, hex(made.data(), made.size()));
     return;
   }
   for (;;) {
-    const auto found = meeting.wait({failed_key, secret_key}, 500ms);
-    be_patient();
+    const auto found = store.wait({failed_key, secret_key}, 500ms);
+    check_wait();
     if (!found) continue;
     if (found->first == failed_key) throw unpacked(found->second);
     m_settings.secret = unhex(found->second);
     if (m_settings.secret.size() == sizeof(nonce)) return;
     throw problem{SUCL_ERROR_INVALID_ARGUMENT,
-                  "the store gives something else than what rank 0 has put into it for the key '" +
+                  "the store returns another value than rank 0 has put into it for the key '" +
                       secret_key + "'",
                   "Let put() keep every byte of a value, and use the store for one job only"};
   }
 }
 
-void node::introduce(store& meeting) {
+void node::publish_contact(key_value_store& store) {
   if (m_own.rank < 0) m_own = {rank(), size(), getpid(), machine(), host_name(), {}};
-  const auto other = meeting.put(key_of(rank()), m_own.packed());
+  const auto other = store.put(key_of(rank()), m_own.packed());
   if (!other) return;
   throw problem{SUCL_ERROR_MISMATCH,
                 "two processes say that they are rank " + std::to_string(rank()) + ": " +
-                    m_own.who() + " and " + contact::of(*other).who(),
+                    m_own.process_text() + " and " + contact::of(*other).process_text(),
                 "Give each process of the job a rank of its own, from 0 to size - 1"};
 }
 
-void node::reach_parent(store& meeting) {
-  const int parent = m_root->place.parent;
+void node::connect_to_parent(key_value_store& store) {
+  const int parent = m_root->position.parent;
   for (;;) {
-    const auto found = meeting.wait({failed_key, key_of(parent)}, 500ms);
-    be_patient();
+    const auto found = store.wait({failed_key, key_of(parent)}, 500ms);
+    check_wait();
     if (!found) continue;
     if (found->first == failed_key) throw unpacked(found->second);
     const contact c = contact::of(found->second);
     if (c.rank != parent)
       throw problem{SUCL_ERROR_MISMATCH,
                     "what rank " + std::to_string(parent) + " has put into the store at " +
-                        meeting.place() + " cannot be read",
+                        store.location() + " cannot be read",
                     "Start every rank with the same build of SuCL, and use the store once"};
-    meeting.rest();  // thousands may still come to it
+    store.disconnect();  // thousands of ranks may still connect to it
     const std::lock_guard lock(m_loop->lock());
     m_parent = c;
     connect(parent);
@@ -237,17 +240,18 @@ void node::reach_parent(store& meeting) {
   }
 }
 
-// All contacts are gathered and handed out along the tree, by the first of all exchanges.
-void node::await_contacts(store& meeting) {
+// The first exchange gathers all contacts and distributes them along the tree.
+void node::gather_contacts(key_value_store& store) {
   writer own(frame_type::up);
   m_own.put_into(own);
   const auto packed_contact = own.frame();
   {
     const std::lock_guard lock(m_loop->lock());
-    begin_exchange(*m_root, bytes(packed_contact->begin() + frame_head, packed_contact->end()),
+    begin_exchange(*m_root,
+                   bytes(packed_contact->begin() + frame_header_bytes, packed_contact->end()),
                    nullptr, 1);
   }
-  auto looked = clock::now();
+  auto last_poll = clock::now();
   for (;;) {
     {
       std::unique_lock lock(m_loop->lock());
@@ -256,21 +260,21 @@ void node::await_contacts(store& meeting) {
       if (e.result) {
         read_contacts(std::move(*e.result));
         m_exchanges.erase({0, 0});
-        m_up = !m_failed;
+        m_set_up = !m_failed;
       }
     }
-    if (m_up) return;
-    be_patient();
+    if (m_set_up) return;
+    check_wait();
     // A rank that cannot reach the tree leaves its error in the store.
-    if (rank() != 0 || clock::now() - looked < 200ms) continue;
-    looked = clock::now();
-    m_polls = true;
+    if (rank() != 0 || clock::now() - last_poll < 200ms) continue;
+    last_poll = clock::now();
+    m_polls_store = true;
     try {
-      const auto found = meeting.wait({failed_key}, 0ms);
-      m_polls = false;
+      const auto found = store.wait({failed_key}, 0ms);
+      m_polls_store = false;
       if (found) throw unpacked(found->second);
-    } catch (const all_ranks_are_here&) {
-      m_polls = false;
+    } catch (const all_ranks_present&) {
+      m_polls_store = false;
     }
   }
 }
@@ -290,7 +294,7 @@ void node::read_contacts(bytes all) {
   m_contact_begin = std::move(begins);
 }
 
-// Of no addresses where it is not known yet.
+// Has no addresses while it is unknown.
 contact node::contact_of(int rank) const {
   if (m_contact_begin.empty()) return m_parent && m_parent->rank == rank ? *m_parent : contact{};
   const std::uint32_t begin = m_contact_begin[static_cast<std::size_t>(rank)];
@@ -298,41 +302,41 @@ contact node::contact_of(int rank) const {
   return contact::take_from(in);
 }
 
-void node::be_patient() {
+void node::check_wait() {
   {
     const std::lock_guard lock(m_loop->lock());
-    if (m_failed && !m_grace) throw m_failed;
-    // What was waited for beside the store is there.
-    if (m_polls && m_exchanges[{0, 0}].result) throw all_ranks_are_here{};
+    if (m_failed && !m_grace_end) throw m_failed;
+    // The exchange that proceeds beside the wait for the store is complete.
+    if (m_polls_store && m_exchanges[{0, 0}].result) throw all_ranks_present{};
   }
   const auto now = clock::now();
-  if (m_grace) {
-    m_settings.keep_waiting();  // a rank that does not ask is taken for stuck
-    if (now > *m_grace) throw problem{SUCL_ERROR_TIMEOUT, "the store does not answer", ""};
+  if (m_grace_end) {
+    m_settings.keep_waiting();  // a rank that does not call this is taken for stuck
+    if (now > *m_grace_end) throw problem{SUCL_ERROR_TIMEOUT, "the store does not answer", ""};
     return;
   }
   if (const sucl_status status = m_settings.keep_waiting()) throw problem{status, "", ""};
   if (now - m_begun > m_settings.timeout) throw problem{SUCL_ERROR_TIMEOUT, "", ""};
 }
 
-// What another rank has found comes before what this one guesses, and who is late the first
-// process knows best.
-problem node::explain(store& meeting, problem why) {
+// The cause to report: that of another rank goes before a timeout or a lost peer here, and rank 0
+// knows best which ranks are late.
+problem node::find_cause(key_value_store& store, problem why) {
   const bool late = why.status == SUCL_ERROR_TIMEOUT || why.text.empty();
   const bool lost = why.status == SUCL_ERROR_PEER_LOST;
-  m_grace = clock::now() + grace;
+  m_grace_end = clock::now() + grace;
   if (!late && !lost) return why;
   try {
-    while (rank() != 0 && clock::now() < *m_grace - 1000ms) {
-      const auto found = meeting.wait({failed_key}, 200ms);
+    while (rank() != 0 && clock::now() < *m_grace_end - 1000ms) {
+      const auto found = store.wait({failed_key}, 200ms);
       if (found) return unpacked(found->second);
       if (lost) return why;
       const std::lock_guard lock(m_loop->lock());
       if (m_failed) return m_failed;
     }
-    if (late) return {why.status, late_ranks(meeting), late_hint};
+    if (late) return {why.status, late_ranks_text(store), late_hint};
   } catch (const problem& p) {
-    if (late) return {why.status, unreachable_text(meeting, why.text + p.text), late_hint};
+    if (late) return {why.status, unreachable_text(store, why.text + p.text), late_hint};
   }
   return why;
 }
@@ -345,43 +349,43 @@ std::string waited_since(clock::time_point begin) {
 
 }  // namespace
 
-// Of a store that does not answer this rank any more, or never has.
-std::string node::unreachable_text(const store& meeting, const std::string& why) {
+// For a store that does not answer this rank any more, or never has.
+std::string node::unreachable_text(const key_value_store& store, const std::string& why) {
   std::string text = m_settings.store_at_rank_0 ? "rank 0, which serves the store of the rendezvous"
                                                 : "the store of the rendezvous";
-  text += " at " + meeting.place() + " does not answer";
+  text += " at " + store.location() + " does not answer";
   if (!m_settings.store_at_rank_0) {
     std::vector<int> others;
     const std::lock_guard lock(m_loop->lock());
     for (int r = 0; r < size(); ++r)
       if (r != rank() && !m_exchanges[{0, 0}].from.contains(r)) others.push_back(r);
-    text += ", so that this rank has not heard of " + ranks_text(others);
+    text += ", so that this rank has not heard from " + ranks_text(others);
   }
   text += " within " + waited_since(m_begun);
   const auto reason = why.rfind(" cannot be reached: ");
   return reason == why.npos ? text : text + why.substr(reason + 18);
 }
 
-std::string node::late_ranks(store& meeting) {
-  auto list = meeting.missing("member/", size());
+std::string node::late_ranks_text(key_value_store& store) {
+  auto list = store.missing("member/", size());
   std::erase(list, rank());
   std::string text;
   if (!list.empty()) {
     text = ranks_text(list) + (list.size() == 1 ? " has" : " have") +
-           " not arrived at the store at " + meeting.place() + " within " + waited_since(m_begun) +
+           " not arrived at the store at " + store.location() + " within " + waited_since(m_begun) +
            "; the job has " + std::to_string(size()) + " ranks";
   } else {
     std::vector<int> silent;
     const std::lock_guard lock(m_loop->lock());
     const exchange& e = m_exchanges[{0, 0}];
-    for (const int c : m_root->place.children)
+    for (const int c : m_root->position.children)
       if (!e.from.contains(c)) silent.push_back(c);
     text = "every rank has arrived at the store, but ";
     if (silent.empty())
-      text += "rank " + std::to_string(m_root->place.parent) +
-              ", through which this one hears of the others, has not answered";
+      text += "rank " + std::to_string(m_root->position.parent) +
+              ", which connects this rank with the others, has not answered";
     else
-      text += "nothing is heard of " + ranks_text(silent) + ", or of ranks that connect to " +
+      text += "nothing has come from " + ranks_text(silent) + ", or of ranks that connect to " +
               (silent.size() == 1 ? "it," : "them,");
     text += " after " + waited_since(m_begun);
   }
@@ -392,13 +396,13 @@ std::string node::late_ranks(store& meeting) {
 }
 
 // Reports a failed start to all ranks: those in the tree along it, the others through the store.
-void node::report(store& meeting, const problem& why) {
+void node::report(key_value_store& store, const problem& why) {
   {
     const std::lock_guard lock(m_loop->lock());
     fail_start(why);
   }
   try {
-    meeting.put(failed_key, packed(why));
+    store.put(failed_key, packed(why));
   } catch (const problem&) {
   }
   const auto until = clock::now() + (rank() == 0 ? 1000ms : 300ms);
@@ -409,7 +413,7 @@ void node::report(store& meeting, const problem& why) {
 }
 
 void node::fail_start(const problem& why) {
-  if (m_failed || m_up) return;
+  if (m_failed || m_set_up) return;
   m_failed = why;
   writer out(frame_type::failed);
   out.number(why.status).text(why.text).text(why.hint);

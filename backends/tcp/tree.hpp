@@ -14,8 +14,8 @@ namespace sucl::tcp {
 /// The most children of a member.
 inline constexpr int tree_width = 8;
 
-/// A member's place.
-struct tree_place {
+/// A member's position.
+struct tree_position {
   int parent = -1;            ///< index; -1: the root
   std::vector<int> children;  ///< ascending
   int end = 0;                ///< below and including it: [index, end)
@@ -35,8 +35,8 @@ inline std::vector<int> parts_of(int low, int high) {
   return firsts;
 }
 
-inline tree_place place_in_tree(int index, int size) {
-  tree_place p;
+inline tree_position position_in_tree(int index, int size) {
+  tree_position p;
   int low = 0, high = size;
   while (low != index) {
     const auto firsts = parts_of(low + 1, high);

@@ -55,9 +55,9 @@ class tcp_job {
     s.timeout = p.timeout;
     s.refused = [server = m_server] { return server->refused(); };
     const auto made = std::make_shared<tcp::node>(loop(p.rank), s);
-    tcp::tcp_store meeting(loop(p.rank), s.secret, m_id.hosts(), 0, [made] { made->be_patient(); });
+    tcp::tcp_store store(loop(p.rank), s.secret, m_id.hosts(), 0, [made] { made->check_wait(); });
     try {
-      made->start(meeting);
+      made->start(store);
       return {made, {}};
     } catch (const tcp::problem& why) {
       return {nullptr, why};

@@ -14,10 +14,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t max_newcomers = 64;
-// Who knows the secret proves it within a round trip or two.
-constexpr auto time_limit = 250ms;
-constexpr auto between_tries = 50ms;
+constexpr std::size_t max_pending = 64;
+// A process that knows the secret proves it within two round trips.
+constexpr auto handshake_limit = 250ms;
+constexpr auto retry_interval = 50ms;
 
 }  // namespace
 
@@ -28,29 +28,29 @@ acceptor::~acceptor() {
   if (m_socket >= 0) ::close(m_socket);
 }
 
-void acceptor::start(taker take) {
-  m_take = std::move(take);
+void acceptor::start(accept_callback take) {
+  m_callback = std::move(take);
   m_loop->add(m_socket, shared_from_this(), EPOLLIN);
 }
 
 void acceptor::close() {
-  m_take = nullptr;
-  // First of all, so that who is shut out cannot come again.
+  m_callback = nullptr;
+  // The socket goes first, so that a client that is closed here cannot connect again.
   if (m_socket >= 0) {
     m_loop->remove(m_socket);
     ::close(m_socket);
     m_socket = -1;
   }
-  for (const newcomer& n : m_new) n.link->close();
-  m_new.clear();
+  for (const pending& n : m_pending) n.link->close();
+  m_pending.clear();
 }
 
 // Drops the one that has been silent for longest, if that is long.
 bool acceptor::make_room() {
-  if (m_new.size() < max_newcomers) return true;
-  if (clock::now() - m_new.front().since < time_limit) return false;
-  m_new.front().link->close();
-  m_new.pop_front();
+  if (m_pending.size() < max_pending) return true;
+  if (clock::now() - m_pending.front().since < handshake_limit) return false;
+  m_pending.front().link->close();
+  m_pending.pop_front();
   return true;
 }
 
@@ -59,7 +59,7 @@ void acceptor::pause() {
   if (m_paused) return;
   m_paused = true;
   m_loop->change(m_socket, 0);
-  m_loop->at(clock::now() + between_tries, shared_from_this());
+  m_loop->at(clock::now() + retry_interval, shared_from_this());
 }
 
 void acceptor::due() {
@@ -75,27 +75,27 @@ void acceptor::ready(std::uint32_t) {
     if (s < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return pause();
-      continue;  // that one has gone again
+      continue;  // the client has closed the connection already
     }
     const auto link = std::make_shared<connection>(m_loop, m_secret, m_limits);
-    m_new.push_back({link, clock::now()});
+    m_pending.push_back({link, clock::now()});
     link->serve(s, shared_from_this());
   }
 }
 
 void acceptor::opened(connection& c) {
-  const auto at = std::find_if(m_new.begin(), m_new.end(),
-                               [&](const newcomer& n) { return n.link.get() == &c; });
-  if (at == m_new.end()) return;
+  const auto at = std::find_if(m_pending.begin(), m_pending.end(),
+                               [&](const pending& n) { return n.link.get() == &c; });
+  if (at == m_pending.end()) return;
   const auto link = at->link;
-  m_new.erase(at);
+  m_pending.erase(at);
   // The reactor holds it: the other side would wait for an answer.
-  if (!m_take || !m_take(link)) link->close();
+  if (!m_callback || !m_callback(link)) link->close();
 }
 
 void acceptor::ended(connection& c, ending how, const std::string&) {
-  if (how == ending::unproved) ++m_refused;
-  std::erase_if(m_new, [&](const newcomer& n) { return n.link.get() == &c; });
+  if (how == ending::unauthenticated) ++m_refused;
+  std::erase_if(m_pending, [&](const pending& n) { return n.link.get() == &c; });
 }
 
 }  // namespace sucl::tcp

@@ -48,7 +48,7 @@ reactor::reactor() {
 }
 
 reactor::~reactor() {
-  if (m_of_parent) {
+  if (m_inherited) {
     m_thread.detach();
     return;
   }
@@ -64,7 +64,7 @@ reactor::~reactor() {
 
 const std::shared_ptr<reactor>& reactor::of_process() {
   const std::lock_guard lock(g_lock);
-  if (!g_reactor || (*g_reactor)->m_of_parent) {
+  if (!g_reactor || (*g_reactor)->m_inherited) {
     g_reactor = new std::shared_ptr<reactor>(std::make_shared<reactor>());
     register_for_fork();
   }
@@ -94,16 +94,16 @@ void reactor::register_for_fork() {
 }
 
 void reactor::close_in_child() {
-  if (m_of_parent) return;
-  m_of_parent = true;
+  if (m_inherited) return;
+  m_inherited = true;
   for (const auto& [socket, what] : m_watched) close(socket);
   close(m_epoll);
   close(m_wake);
 }
 
-void reactor::add(int socket, std::shared_ptr<handler> who, std::uint32_t events) {
-  if (m_of_parent) return;
-  watched w{std::move(who), ++m_serial};
+void reactor::add(int socket, std::shared_ptr<handler> target, std::uint32_t events) {
+  if (m_inherited) return;
+  watched w{std::move(target), ++m_serial};
   epoll_event wanted{};
   wanted.events = events;
   wanted.data.u64 = w.serial;
@@ -114,7 +114,7 @@ void reactor::add(int socket, std::shared_ptr<handler> who, std::uint32_t events
 
 void reactor::change(int socket, std::uint32_t events) {
   const auto found = m_watched.find(socket);
-  if (found == m_watched.end() || m_of_parent) return;
+  if (found == m_watched.end() || m_inherited) return;
   epoll_event wanted{};
   wanted.events = events;
   wanted.data.u64 = found->second.serial;
@@ -123,15 +123,15 @@ void reactor::change(int socket, std::uint32_t events) {
 
 void reactor::remove(int socket) {
   const auto found = m_watched.find(socket);
-  if (found == m_watched.end() || m_of_parent) return;
+  if (found == m_watched.end() || m_inherited) return;
   epoll_ctl(m_epoll, EPOLL_CTL_DEL, socket, nullptr);
   m_sockets.erase(found->second.serial);
   m_watched.erase(found);
 }
 
-void reactor::at(clock::time_point when, const std::shared_ptr<handler>& who) {
+void reactor::at(clock::time_point when, const std::shared_ptr<handler>& target) {
   const bool first = m_timers.empty() || when < m_timers.begin()->first;
-  m_timers.emplace(when, who);
+  m_timers.emplace(when, target);
   if (first && !in_own_thread()) wake();
 }
 
@@ -150,9 +150,9 @@ int reactor::wait_ms() {
 void reactor::run_timers() {
   const auto now = clock::now();
   while (!m_timers.empty() && m_timers.begin()->first <= now) {
-    const auto who = m_timers.begin()->second.lock();
+    const auto target = m_timers.begin()->second.lock();
     m_timers.erase(m_timers.begin());
-    if (who) who->due();
+    if (target) target->due();
   }
 }
 
@@ -174,8 +174,8 @@ void reactor::run() {
       }
       const auto socket = m_sockets.find(key);
       if (socket == m_sockets.end()) continue;
-      const std::shared_ptr<handler> who = m_watched[socket->second].who;
-      who->ready(e.events);
+      const std::shared_ptr<handler> target = m_watched[socket->second].target;
+      target->ready(e.events);
     }
     run_timers();
   }

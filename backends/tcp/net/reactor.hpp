@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// One thread that waits for the sockets of the module. Whatever it does, it does under one lock,
-/// which callers of the module take too.
+/// One thread that waits for the sockets of the module. It does all its work under one lock, which
+/// callers of the module take too.
 #pragma once
 
 #include <sys/types.h>
@@ -21,13 +21,13 @@ namespace sucl::tcp {
 
 using clock = std::chrono::steady_clock;
 
-/// What has a socket, or waits for a time. Called under the lock.
+/// Owns a socket or waits for a time. Called under the lock.
 class handler {
  public:
   virtual ~handler() = default;
   /// Something happened to its socket; of epoll.
   virtual void ready(std::uint32_t events) = 0;
-  /// A time has come that was asked for.
+  /// A time that was given to reactor::at() has come.
   virtual void due() {}
 };
 
@@ -46,16 +46,16 @@ class reactor {
 
   // Under the lock:
   /// Watches a socket, which its handler closes after remove().
-  void add(int socket, std::shared_ptr<handler> who, std::uint32_t events);
+  void add(int socket, std::shared_ptr<handler> target, std::uint32_t events);
   void change(int socket, std::uint32_t events);
   void remove(int socket);
   /// Has due() called then, if the handler is still there.
-  void at(clock::time_point when, const std::shared_ptr<handler>& who);
+  void at(clock::time_point when, const std::shared_ptr<handler>& target);
   bool in_own_thread() const { return std::this_thread::get_id() == m_thread.get_id(); }
 
  private:
   struct watched {
-    std::shared_ptr<handler> who;
+    std::shared_ptr<handler> target;
     std::uint64_t serial = 0;
   };
   void run();
@@ -69,7 +69,7 @@ class reactor {
   int m_epoll = -1;
   int m_wake = -1;
   bool m_stop = false;
-  bool m_of_parent = false;
+  bool m_inherited = false;
   std::uint64_t m_serial = 0;
   std::unordered_map<int, watched> m_watched;
   std::unordered_map<std::uint64_t, int> m_sockets;  ///< by serial: a number of a socket may return

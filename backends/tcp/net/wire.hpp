@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Messages as bytes. Numbers are little-endian, texts have their length before them, and the one
-/// that reads checks every length: what comes from a network may be anything.
+/// Messages as bytes. Numbers are little-endian, texts have their length before them, and the
+/// reader checks every length: what comes from a network may be anything.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ enum class frame_type : std::uint32_t {
   conflict = 17,  ///< of put: the key is there with another value, which it has
   value = 18,     ///< of wait: key, value
   later = 19,     ///< of wait: too many wait; milliseconds
-  absent = 20,    ///< of missing: number, numbers
-  hello = 32,     ///< who connects, and to whom
+  absent = 20,    ///< of missing: a count, the numbers
+  hello = 32,     ///< rank and size of the sender, the rank that it means, its process
   welcome = 33,
   failed = 34,           ///< the set-up: status, text, hint
   up = 35,               ///< of an exchange, towards the root: group, number, blocks
@@ -42,13 +42,13 @@ enum class frame_type : std::uint32_t {
   agreement = 41         ///< group, number, a paxos_message
 };
 
-/// Before each frame: the number of bytes that follow, and the type.
-inline constexpr std::size_t frame_head = 12;
+/// Size of the header of each frame: the number of bytes that follow, and the type.
+inline constexpr std::size_t frame_header_bytes = 12;
 
-/// Puts a message together; the sender writes the head.
+/// Builds a message; frame() writes its header.
 class writer {
  public:
-  explicit writer(frame_type type) : m_type(type), m_out(frame_head) {}
+  explicit writer(frame_type type) : m_type(type), m_out(frame_header_bytes) {}
 
   template <class Int>
   writer& number(Int n) {
@@ -68,11 +68,11 @@ class writer {
   }
   /// The frame, which several connections may send.
   std::shared_ptr<const bytes> frame() {
-    std::uint64_t length = m_out.size() - frame_head;
+    std::uint64_t length = m_out.size() - frame_header_bytes;
     for (std::size_t i = 0; i < 8; ++i, length >>= 8)
       m_out[i] = static_cast<std::byte>(length & 0xff);
     auto type = static_cast<std::uint32_t>(m_type);
-    for (std::size_t i = 8; i < frame_head; ++i, type >>= 8)
+    for (std::size_t i = 8; i < frame_header_bytes; ++i, type >>= 8)
       m_out[i] = static_cast<std::byte>(type & 0xff);
     return std::make_shared<const bytes>(std::move(m_out));
   }
@@ -82,7 +82,7 @@ class writer {
   bytes m_out;
 };
 
-/// Takes a message apart. After the first thing that is not there everything is empty, and good()
+/// Parses a message. After the first field that is missing all further ones are empty, and good()
 /// is false.
 class reader {
  public:

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The store through which processes find each other: keys and values, one process of which serves
-/// it for the time of the start.
+/// The store through which processes find each other: keys and values, which one process
+/// serves during set-up.
 #pragma once
 
 #include "net/connection.hpp"
@@ -51,7 +51,7 @@ class store_server final : public listener, public std::enable_shared_from_this<
   };
   void take(const std::shared_ptr<connection>& link);
   void drop(connection& c);
-  void hold_newcomers();
+  void hold_connections();
   void put_value(connection& c, reader& message);
   void wait_for(connection& c, reader& message);
   void list_missing(connection& c, reader& message);
@@ -69,15 +69,15 @@ class store_server final : public listener, public std::enable_shared_from_this<
 };
 
 /// What a client may do with a store, wherever it is. Used by one thread. All throw problem.
-class store {
+class key_value_store {
  public:
   using found = std::pair<std::string, std::string>;
-  virtual ~store() = default;
-  /// Waits until it is there.
-  virtual void reach() {}
-  /// Keeps no connection until the next question.
-  virtual void rest() {}
-  /// The value that the key had before, where that is another one: it keeps it.
+  virtual ~key_value_store() = default;
+  /// Waits until it is reachable.
+  virtual void connect() {}
+  /// Closes the connection until the next request.
+  virtual void disconnect() {}
+  /// Nothing, or the value that the key had before and keeps, where it is another one.
   virtual std::optional<std::string> put(const std::string& key, const std::string& value) = 0;
   /// The first of the keys that is there, with its value; nothing if none is within about `limit`.
   /// To be called again with the same keys.
@@ -88,37 +88,37 @@ class store {
   /// No rank needs it any more.
   virtual void finish() = 0;
   /// Where it is, human-readable.
-  virtual std::string place() const = 0;
+  virtual std::string location() const = 0;
   /// The address of this process that the store was reached from; family 0: unknown.
   virtual endpoint local() const { return {}; }
 };
 
-/// Says whether it is worth waiting; throws problem if it is not.
-using time_limit = std::function<void()>;
+/// Called while waiting; throws problem to end the wait.
+using wait_check = std::function<void()>;
 
 /// A client of a store_server.
-class tcp_store final : public store {
+class tcp_store final : public key_value_store {
  public:
   /// `hosts` are names or addresses, with the same port, or addresses with ports of their own.
   /// The server may not be there yet: it is tried until `wait` throws.
   tcp_store(std::shared_ptr<reactor> loop, std::string secret, std::vector<std::string> hosts,
-            std::uint16_t port, time_limit wait);
+            std::uint16_t port, wait_check wait);
   ~tcp_store() override;
 
-  void reach() override;
-  void rest() override { leave(); }
+  void connect() override;
+  void disconnect() override { leave(); }
   std::optional<std::string> put(const std::string& key, const std::string& value) override;
   std::optional<found> wait(const std::vector<std::string>& keys,
                             std::chrono::milliseconds limit) override;
   std::vector<int> missing(const std::string& prefix, int size) override;
   void finish() override;
-  std::string place() const override;
+  std::string location() const override;
   endpoint local() const override { return m_local; }
 
  private:
   class link;
   void leave();
-  std::shared_ptr<link> try_all(std::string* why);
+  std::shared_ptr<link> try_addresses(std::string* why);
   std::vector<endpoint> addresses() const;
   bool await(clock::time_point until);
   std::optional<found> take_answer();
@@ -127,9 +127,9 @@ class tcp_store final : public store {
   std::string m_secret;
   std::vector<std::string> m_hosts;
   std::uint16_t m_port;
-  time_limit m_wait;
+  wait_check m_wait;
   std::shared_ptr<link> m_link;
-  std::vector<std::string> m_waiting_for;  ///< asked for on this connection
+  std::vector<std::string> m_waiting_for;  ///< the keys of the open request
   std::uint64_t m_number = 0;
   clock::time_point m_not_before{};
   endpoint m_local;

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto poll_interval = 20ms;
-constexpr auto longest_pause = 500ms;
+constexpr auto max_pause = 500ms;
 constexpr std::size_t max_text = 64 << 10;
 
 std::string joined(const std::vector<std::string>& list) {
@@ -23,7 +23,7 @@ std::string joined(const std::vector<std::string>& list) {
 
 }  // namespace
 
-// What the reactor's thread leaves for the caller's.
+// Events that the reactor's thread queues for the caller's thread.
 class tcp_store::link final : public listener {
  public:
   std::shared_ptr<connection> at;
@@ -42,7 +42,7 @@ class tcp_store::link final : public listener {
     changed.notify_all();
   }
   void received(connection& c, frame_type type, reader& message) override {
-    if (answers.size() > 16) return c.close();  // more than was asked for
+    if (answers.size() > 16) return c.close();  // more answers than requests
     answers.push_back({type, bytes(message.rest(), message.rest() + message.left())});
     changed.notify_all();
   }
@@ -55,7 +55,7 @@ class tcp_store::link final : public listener {
 };
 
 tcp_store::tcp_store(std::shared_ptr<reactor> loop, std::string secret,
-                     std::vector<std::string> hosts, std::uint16_t port, time_limit wait)
+                     std::vector<std::string> hosts, std::uint16_t port, wait_check wait)
     : m_loop(std::move(loop)),
       m_secret(std::move(secret)),
       m_hosts(std::move(hosts)),
@@ -67,8 +67,8 @@ tcp_store::~tcp_store() { leave(); }
 void tcp_store::leave() {
   if (!m_link) return;
   const std::lock_guard lock(m_loop->lock());
-  // What was put goes out.
-  if (m_link->at->has_to_send())
+  // Values that were put are still sent.
+  if (m_link->at->has_unsent())
     m_link->at->shut_after_sending();
   else
     m_link->at->close();
@@ -76,7 +76,7 @@ void tcp_store::leave() {
   m_waiting_for.clear();
 }
 
-std::string tcp_store::place() const {
+std::string tcp_store::location() const {
   if (m_port == 0) return joined(m_hosts);
   return joined(m_hosts) + ", port " + std::to_string(m_port);
 }
@@ -95,9 +95,9 @@ std::vector<endpoint> tcp_store::addresses() const {
 }
 
 // Tries each address once. Throws where it makes no sense to try again.
-std::shared_ptr<tcp_store::link> tcp_store::try_all(std::string* why) {
+std::shared_ptr<tcp_store::link> tcp_store::try_addresses(std::string* why) {
   std::string reasons;
-  bool all_unproved = true;
+  bool all_unauthenticated = true;
   for (const endpoint& e : addresses()) {
     const auto made = std::make_shared<link>();
     std::unique_lock lock(m_loop->lock());
@@ -113,10 +113,10 @@ std::shared_ptr<tcp_store::link> tcp_store::try_all(std::string* why) {
       m_local = made->at->local();
       return made;
     }
-    if (made->how != ending::unproved) all_unproved = false;
+    if (made->how != ending::unauthenticated) all_unauthenticated = false;
     reasons += (reasons.empty() ? "" : "; ") + text_of(e) + ": " + made->why;
   }
-  if (all_unproved && !reasons.empty())
+  if (all_unauthenticated && !reasons.empty())
     throw problem{SUCL_ERROR_UNAVAILABLE,
                   "the store of the rendezvous does not accept this process: " + reasons,
                   "Give all ranks the same id, or the same SUCL_TCP_SECRET and variables of the "
@@ -125,7 +125,7 @@ std::shared_ptr<tcp_store::link> tcp_store::try_all(std::string* why) {
   return nullptr;
 }
 
-void tcp_store::reach() {
+void tcp_store::connect() {
   if (m_link) {
     const std::lock_guard lock(m_loop->lock());
     if (!m_link->over && !m_link->at->is_closed()) return;
@@ -136,18 +136,18 @@ void tcp_store::reach() {
   for (;;) {
     const auto until = std::max(clock::now() + pause, m_not_before);
     if (clock::now() >= m_not_before)
-      if (m_link = try_all(&why); m_link) return;
+      if (m_link = try_addresses(&why); m_link) return;
     while (clock::now() < until) {
       try {
         m_wait();
       } catch (problem& p) {
         if (!why.empty())
-          p.text += ". The store of the rendezvous at " + place() + " cannot be reached: " + why;
+          p.text += ". The store of the rendezvous at " + location() + " cannot be reached: " + why;
         throw;
       }
       std::this_thread::sleep_for(std::min<clock::duration>(poll_interval, until - clock::now()));
     }
-    pause = std::min(pause * 2, std::chrono::milliseconds(longest_pause));
+    pause = std::min(pause * 2, std::chrono::milliseconds(max_pause));
   }
 }
 
@@ -166,8 +166,8 @@ bool tcp_store::await(clock::time_point until) {
 
 std::optional<std::string> tcp_store::put(const std::string& key, const std::string& value) {
   for (;;) {
-    reach();
-    // What comes for an earlier question is not an answer to this one.
+    connect();
+    // An answer to an earlier request must not be taken for one to this request.
     if (!m_waiting_for.empty()) {
       leave();
       continue;
@@ -185,21 +185,21 @@ std::optional<std::string> tcp_store::put(const std::string& key, const std::str
   }
 }
 
-std::optional<store::found> tcp_store::wait(const std::vector<std::string>& keys,
-                                            std::chrono::milliseconds limit) {
+std::optional<key_value_store::found> tcp_store::wait(const std::vector<std::string>& keys,
+                                                      std::chrono::milliseconds limit) {
   const auto until = clock::now() + limit;
   if (clock::now() < m_not_before) {
     m_wait();
     std::this_thread::sleep_for(std::min<clock::duration>(limit, m_not_before - clock::now()));
     return std::nullopt;
   }
-  reach();
+  connect();
   if (m_waiting_for != keys) {
     const std::lock_guard lock(m_loop->lock());
-    writer ask(frame_type::wait);
-    ask.number(++m_number).number(static_cast<std::uint32_t>(keys.size()));
-    for (const std::string& key : keys) ask.text(key);
-    m_link->at->send(ask.frame());
+    writer request(frame_type::wait);
+    request.number(++m_number).number(static_cast<std::uint32_t>(keys.size()));
+    for (const std::string& key : keys) request.text(key);
+    m_link->at->send(request.frame());
     m_waiting_for = keys;
   }
   if (!await(until)) {
@@ -209,19 +209,19 @@ std::optional<store::found> tcp_store::wait(const std::vector<std::string>& keys
   return take_answer();
 }
 
-std::optional<store::found> tcp_store::take_answer() {
+std::optional<key_value_store::found> tcp_store::take_answer() {
   std::unique_lock lock(m_loop->lock());
   while (!m_link->answers.empty()) {
     const auto answer = std::move(m_link->answers.front());
     m_link->answers.pop_front();
     reader message(answer.message.data(), answer.message.size());
-    if (message.number<std::uint64_t>() != m_number) continue;  // of an earlier question
+    if (message.number<std::uint64_t>() != m_number) continue;  // of an earlier request
     m_waiting_for.clear();
     if (answer.type == frame_type::value) {
       std::string key = message.text(max_text);
       return found{std::move(key), message.text(max_text)};
     }
-    // Too many wait; each comes at another time.
+    // Too many clients wait; each retries at another time.
     const std::chrono::milliseconds pause(message.number<std::uint32_t>() + random_nonce()[0]);
     m_not_before = clock::now() + pause;
     lock.unlock();
@@ -233,7 +233,7 @@ std::optional<store::found> tcp_store::take_answer() {
 
 std::vector<int> tcp_store::missing(const std::string& prefix, int size) {
   if (!m_waiting_for.empty()) leave();
-  reach();
+  connect();
   {
     const std::lock_guard lock(m_loop->lock());
     m_link->at->send(
@@ -252,7 +252,7 @@ std::vector<int> tcp_store::missing(const std::string& prefix, int size) {
 }
 
 void tcp_store::finish() {
-  reach();
+  connect();
   const std::lock_guard lock(m_loop->lock());
   m_link->at->send(writer(frame_type::finish).frame());
 }

@@ -14,7 +14,7 @@ constexpr std::size_t max_bytes = std::size_t{256} << 20;
 constexpr std::size_t max_listed = 64;
 constexpr std::int32_t max_ranks = 1 << 24;
 
-// Those who wait hold a connection each. More than that come again.
+// Each waiting client holds a connection. Further clients have to retry.
 std::size_t max_waiting() {
   static const std::size_t most = [] {
     rlimit files{};
@@ -59,11 +59,11 @@ bool store_server::finished() {
 void store_server::take(const std::shared_ptr<connection>& link) {
   link->set_listener(shared_from_this());
   m_clients[link.get()] = {link, std::nullopt};
-  hold_newcomers();
+  hold_connections();
 }
 
-// Those who do not wait have something to say, and go.
-void store_server::hold_newcomers() {
+// Clients that do not wait send a request and leave.
+void store_server::hold_connections() {
   constexpr std::size_t others = 256;
   if (m_acceptor) m_acceptor->hold(m_clients.size() >= max_waiting() + others);
 }
@@ -74,7 +74,7 @@ void store_server::drop(connection& c) {
   if (found->second.waits) --m_waiting;
   c.close();
   m_clients.erase(found);
-  hold_newcomers();
+  hold_connections();
 }
 
 void store_server::ended(connection& c, ending, const std::string&) { drop(c); }
@@ -94,9 +94,9 @@ void store_server::put_value(connection& c, reader& message) {
   std::string value = message.text(max_value);
   if (!message.complete() || key.empty() || m_bytes + key.size() + value.size() > max_bytes)
     return drop(c);
-  const auto [place, is_new] = m_values.try_emplace(key, value);
-  if (!is_new && place->second != value)
-    return c.send(writer(frame_type::conflict).text(place->second).frame());
+  const auto [entry, is_new] = m_values.try_emplace(key, value);
+  if (!is_new && entry->second != value)
+    return c.send(writer(frame_type::conflict).text(entry->second).frame());
   if (is_new) m_bytes += key.size() + value.size();
   c.send(writer(frame_type::stored).frame());
   if (!is_new) return;
@@ -152,7 +152,7 @@ void store_server::list_missing(connection& c, reader& message) {
   c.send(out.frame());
 }
 
-// New clients are not accepted any more; those that are connected may still ask.
+// New clients are not accepted any more; connected ones may still send requests.
 void store_server::finish() {
   m_finished = true;
   if (!m_acceptor) return;

@@ -117,7 +117,8 @@ class drawn_agreement {
     tcp::writer out(tcp::frame_type::agreement);
     m.put_into(out);
     const auto frame = out.frame();
-    tcp::reader in(frame->data() + tcp::frame_head, frame->size() - tcp::frame_head);
+    tcp::reader in(frame->data() + tcp::frame_header_bytes,
+                   frame->size() - tcp::frame_header_bytes);
     const auto read = tcp::paxos_message::take_from(in);
     EXPECT_TRUE(read);
     return read.value_or(m);
@@ -145,9 +146,9 @@ TEST(agreement, refuses_messages_that_make_no_sense) {
   m.step = tcp::paxos_step::accept;  // of nothing
   m.put_into(empty);
   const auto frame = empty.frame();
-  tcp::reader in(frame->data() + tcp::frame_head, frame->size() - tcp::frame_head);
+  tcp::reader in(frame->data() + tcp::frame_header_bytes, frame->size() - tcp::frame_header_bytes);
   EXPECT_FALSE(tcp::paxos_message::take_from(in));
-  tcp::reader cut(frame->data() + tcp::frame_head, 7);
+  tcp::reader cut(frame->data() + tcp::frame_header_bytes, 7);
   EXPECT_FALSE(tcp::paxos_message::take_from(cut));
 }
 
@@ -171,10 +172,10 @@ std::vector<member_result> agree_and_exchange(int size, const std::vector<int>& 
     member_result& result = results[static_cast<std::size_t>(r)];
     sucl_group* world = own.node->world();
     const bool dies = std::find(killed.begin(), killed.end(), r) != killed.end();
-    int looked = 0;
+    int last_poll = 0;
     try {
       result.agreed = own.node->agree(*world, r == 1 ? 5u : 7u, [&](int) {
-        if (dies && ++looked > looks * (size - 1)) throw is_killed();
+        if (dies && ++last_poll > looks * (size - 1)) throw is_killed();
         return false;
       });
     } catch (const is_killed&) {
@@ -213,7 +214,7 @@ TEST(tcp_agreement, of_those_that_are_left) {
   }
 }
 
-// The coordinator and who takes its place die at some stage of it.
+// The coordinator and its successor die at some stage of it.
 TEST(tcp_agreement, while_coordinators_die) {
   for (int looks = 0; looks < 6; ++looks) {
     const auto results = agree_and_exchange(5, {0, 1}, looks);

@@ -47,14 +47,14 @@ TEST(tcp_tree, is_a_tree_of_ranges) {
     std::vector<int> parent(static_cast<std::size_t>(size), -2);
     std::size_t deepest = 0;
     for (int i = 0; i < size; ++i) {
-      const auto p = tcp::place_in_tree(i, size);
+      const auto p = tcp::position_in_tree(i, size);
       parent[static_cast<std::size_t>(i)] = p.parent;
       EXPECT_LE(p.children.size(), 8u);
       int next = i + 1;  // what is below it is what comes after it, without gaps
       for (std::size_t c = 0; c < p.children.size(); ++c) {
         EXPECT_EQ(p.children[c], next);
-        EXPECT_EQ(tcp::place_in_tree(p.children[c], size).parent, i);
-        EXPECT_EQ(tcp::place_in_tree(p.children[c], size).end, p.child_end(c));
+        EXPECT_EQ(tcp::position_in_tree(p.children[c], size).parent, i);
+        EXPECT_EQ(tcp::position_in_tree(p.children[c], size).end, p.child_end(c));
         next = p.child_end(c);
       }
       EXPECT_EQ(next, p.end);
@@ -226,14 +226,14 @@ TEST(tcp_job, names_ranks_where_the_store_does_not_answer) {
     s.store_at_rank_0 = of_rank_0;
     const auto loop = std::make_shared<tcp::reactor>();
     const auto node = std::make_shared<tcp::node>(loop, s);
-    tcp::tcp_store meeting(loop, secret, nowhere, 0, [node] { node->be_patient(); });
+    tcp::tcp_store store(loop, secret, nowhere, 0, [node] { node->check_wait(); });
     try {
-      node->start(meeting);
+      node->start(store);
       ADD_FAILURE() << "started without a store";
     } catch (const tcp::problem& why) {
       EXPECT_EQ(why.status, SUCL_ERROR_TIMEOUT);
       const char* words = of_rank_0 ? "rank 0, which serves the store of the rendezvous at "
-                                    : "has not heard of ranks 0, 1, 3 within";
+                                    : "has not heard from ranks 0, 1, 3 within";
       EXPECT_NE(why.text.find(words), std::string::npos) << why.text;
       EXPECT_NE(why.text.find("no process listens there"), std::string::npos) << why.text;
     }
@@ -318,7 +318,7 @@ TEST(tcp_job, an_exchange_ends_when_a_member_has_left) {
     }
     try {
       gather(n, *world, r);
-      ADD_FAILURE() << "rank " << r << " has exchanged with who has left";
+      ADD_FAILURE() << "rank " << r << " has exchanged with a rank that has left";
     } catch (const tcp::problem& p) {
       EXPECT_EQ(p.text, "rank 1 has left");
     }

@@ -1,7 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// The control plane over TCP: its hashes and texts, its store, and who must not get in.
+// The control plane over TCP: its hashes and texts, its store, and its protection against
+// strangers.
 #include "node.hpp"
 #include "store/identity.hpp"
 #include "support/tcp_job.hpp"
@@ -62,8 +63,8 @@ TEST(tcp_wire, reads_back_what_it_wrote_and_nothing_else) {
                          .number(std::int32_t{-7})
                          .text("abc")
                          .frame();
-  const std::byte* body = frame->data() + tcp::frame_head;
-  const std::size_t n = frame->size() - tcp::frame_head;
+  const std::byte* body = frame->data() + tcp::frame_header_bytes;
+  const std::size_t n = frame->size() - tcp::frame_header_bytes;
   tcp::reader in(body, n);
   EXPECT_EQ(in.number<std::uint64_t>(), std::uint64_t{1} << 60);
   EXPECT_EQ(in.number<std::int32_t>(), -7);
@@ -146,7 +147,7 @@ TEST(tcp_store, keeps_what_was_put_first_and_wakes_who_waits) {
   EXPECT_EQ(a.wait({"none", "k"}, 0ms)->second, "one");
   EXPECT_FALSE(a.wait({"later"}, 30ms));
   std::thread other([&] { client(job).put("later", std::string("\0\n", 2)); });
-  std::optional<tcp::store::found> found;
+  std::optional<tcp::key_value_store::found> found;
   while (!found) found = a.wait({"later"}, 1000ms);
   other.join();
   EXPECT_EQ(found->second, std::string("\0\n", 2));
@@ -239,7 +240,7 @@ TEST(tcp_strangers, who_speak_one_byte_at_a_time_are_shut_out) {
   speaker.join();
 }
 
-// A member that has gone wrong, or one that an attacker plays who knows the secret.
+// A faulty member, or an attacker who knows the secret.
 class odd_member final : public tcp::listener {
  public:
   std::atomic<bool> open{false}, over{false};
@@ -282,7 +283,7 @@ TEST(tcp_acceptor, ends_connections_that_are_not_taken_over) {
   const auto waits = std::make_shared<tcp::acceptor>(loop, socket, "secret", tcp::limits{});
   const auto other = std::make_shared<odd_member>();
   tcp::limits slow;
-  slow.prove = 60s;
+  slow.authenticate = 60s;
   const auto c = std::make_shared<tcp::connection>(loop, "secret", slow);
   {
     const std::lock_guard lock(loop->lock());
