@@ -17,14 +17,6 @@ namespace sucl::interposer {
 
 namespace {
 
-// Whether memory of devices is recognised. Not where threads call MPI at the same time: with MPICH
-// such programs have crashed, for a reason that is not known.
-bool may_use_devices(const base::config& settings) {
-  int level = MPI_THREAD_MULTIPLE;
-  PMPI_Query_thread(&level);
-  return settings.interpose.devices && level < MPI_THREAD_MULTIPLE;
-}
-
 // A pointer may be a device's in such a process, and that is not seen.
 const char* accelerator_runtime(bool devices) {
   if (dlsym(RTLD_DEFAULT, "zeInit")) return "zeInit";
@@ -108,7 +100,7 @@ void interposer::start() {
     problem = sucl::interposer::load(settings, control);
     if (!problem.empty()) level = base::log_level::error;
   }
-  const bool devices = may_use_devices(settings);
+  const bool devices = settings.interpose.devices;
   if (problem.empty()) problem = what_is_not_seen(devices);
   if (!all_may_start(level, problem)) return;
   const errors_returned quiet(MPI_COMM_WORLD);  // the program's handler stays, whatever SuCL sets

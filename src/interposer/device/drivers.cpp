@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -103,12 +102,21 @@ span find_stack() {
   return found;
 }
 
-// Where the heap that sbrk() moves begins.
+// Where the heap begins that malloc() extends.
 std::uintptr_t find_heap() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)
     if (line.find("[heap]") != std::string::npos) return std::stoull(line, nullptr, 16);
   return std::numeric_limits<std::uintptr_t>::max();
+}
+
+// Where it ends at the moment; 0 if the C library does not tell. Not by sbrk(0), in whose place UCX
+// puts one that reads the end and sets it to that: it takes from malloc() what another thread's has
+// added between the two.
+std::uintptr_t heap_end() {
+  static const auto* const end =
+      static_cast<const std::uintptr_t*>(dlsym(RTLD_DEFAULT, "__curbrk"));
+  return end ? __atomic_load_n(end, __ATOMIC_RELAXED) : 0;
 }
 
 }  // namespace
@@ -117,7 +125,7 @@ bool is_surely_of_host(const void* address) {
   static thread_local const span stack = find_stack();
   static const std::uintptr_t heap = find_heap();
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  return stack.contains(at) || (at >= heap && at < reinterpret_cast<std::uintptr_t>(sbrk(0)));
+  return stack.contains(at) || (at >= heap && at < heap_end());
 }
 
 std::optional<owner> find(const void* address) {
