@@ -143,17 +143,17 @@ json time_creation(runtime& rt, const sycl::queue& queue, together& ranks) {
   return as_json(summarise(std::move(times)));
 }
 
-// What the first operation of a shape takes longer than the second one, after others of each order
+// What the first operation of a size takes longer than the second one, after others of each order
 // of size: plans, kernels and memory are there by then.
-json time_first_of_shape(communicator comm, together& ranks) {
-  constexpr std::size_t before[] = {1 << 10, 64 << 10, 1 << 20}, shapes[] = {3000, 200000, 3000000};
+json time_first_of_size(communicator comm, together& ranks) {
+  constexpr std::size_t before[] = {1 << 10, 64 << 10, 1 << 20}, sizes[] = {3000, 200000, 3000000};
   sycl::queue queue = comm.queue();
-  const std::size_t most = shapes[2] * static_cast<std::size_t>(comm.size() + 1);
+  const std::size_t most = sizes[2] * static_cast<std::size_t>(comm.size() + 1);
   auto* memory = sycl::malloc_device<std::uint8_t>(most, queue);
   if (!memory) base::fail(errc::out_of_memory, "the device has no memory for a few megabytes");
   queue.fill(memory, std::uint8_t{0}, most).wait();
   const auto run = [&](std::size_t bytes, int which) {
-    auto* result = memory + shapes[2];
+    auto* result = memory + sizes[2];
     ranks.barrier();
     const auto begin = clock::now();
     switch (which) {
@@ -166,7 +166,7 @@ json time_first_of_shape(communicator comm, together& ranks) {
   std::vector<double> more;
   for (int which = 0; which < 3; ++which) {
     for (const std::size_t bytes : before) run(bytes, which);
-    for (const std::size_t bytes : shapes) {
+    for (const std::size_t bytes : sizes) {
       const double first = run(bytes, which);
       more.push_back(std::max(0.0, first - run(bytes, which)));
     }
@@ -373,7 +373,7 @@ session_result run_session(const options& wanted, const std::string& flavour) {
   result.header["memory_gbs"] = memory_bandwidth(ranks, hosts.size());
   result.header["flag_exchange"] = time_flags(ranks);
   result.header["communicator_creation"] = time_creation(rt, queue, ranks);
-  result.header["first_of_shape"] = time_first_of_shape(at.comm, ranks);
+  result.header["first_of_size"] = time_first_of_size(at.comm, ranks);
   result.header["empty_host_task"] = time_host_task(queue, false);
   result.header["empty_host_task_with_accessor"] = time_host_task(queue, true);
   result.rows = measure_all(at, ranks);

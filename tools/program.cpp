@@ -35,7 +35,7 @@ constexpr std::array sub_commands{
     sub_command{"doctor", "say what makes SuCL slow here, or does not work, and how to mend it",
                 doctor_command},
     sub_command{"trace", "draw the timeline of all ranks", trace_command},
-    sub_command{"diagnose", "say who is late, missing or wrong, from what ranks have recorded",
+    sub_command{"diagnose", "name ranks that are late, missing or wrong, from their records",
                 diagnose_command},
     sub_command{"dump", "write what running ranks have recorded", dump_command},
     sub_command{"help", "show the help of a sub-command", help_command},

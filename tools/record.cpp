@@ -33,7 +33,7 @@ constexpr const char* dump_examples =
 
 constexpr const char* diagnose_examples =
     "Ranks write a file when something fails or a signal ends them, into SUCL_RECORD_DIR or the "
-    "user's cache, and sucl dump does. Of a folder the newest job is looked at, without FILEs that "
+    "user's cache, and sucl dump does. Of a folder the newest job is read, without FILEs that "
     "of the folder where ranks write. A rank without a file counts as one that has left none.\n\n"
     "Examples:\n"
     "  sucl diagnose\n"
@@ -167,8 +167,10 @@ int dump_command(const words& arguments) {
 
 int diagnose_command(const words& arguments) {
   words files;
-  CLI::App app{"Says who is late, missing or has called something else, from records of ranks.",
-               "sucl diagnose"};
+  CLI::App app{
+      "Names the ranks that are late, are missing or have called something else, from their "
+      "records.",
+      "sucl diagnose"};
   app.add_option("FILE", files, "Records, one for each rank, or folders");
   app.footer(diagnose_examples);
   if (!parse(app, arguments)) return exit_code::success;

@@ -61,8 +61,8 @@ void* load(const std::string& program) {
   std::string why;
   for (int i = 0; i < max_missing; ++i) {
     if (void* handle = dlopen(program.c_str(), RTLD_NOW)) return handle;
-    const char* said = dlerror();
-    why = said ? said : "no reason given";
+    const char* reason = dlerror();
+    why = reason ? reason : "no reason given";
     const std::string missing = missing_library(why);
     if (!root || missing.empty() || missing.find('/') != missing.npos) break;
     if (!dlopen((std::string(root) + "/lib/" + missing).c_str(), RTLD_NOW)) break;

@@ -152,9 +152,9 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   check(c, s, a, b, wanted, o);
   if (!c.wanted().plot.empty()) {
     const auto x = s.solution();
-    const grid_shape shape = shape_of(a.rows);
+    const grid_extents extents = extents_of(a.rows);
     const apps::rank_grid grid(
-        {1, wanted.file.empty() ? shape.height : 1, wanted.file.empty() ? shape.width : a.rows},
+        {1, wanted.file.empty() ? extents.height : 1, wanted.file.empty() ? extents.width : a.rows},
         apps::extents{1, 1, 1});
     if (c.rank() == 0) apps::write_vti(c.wanted().plot, grid.domain(), {x.begin(), x.end()});
   }

@@ -102,14 +102,14 @@ class market_file {
 
 }  // namespace
 
-grid_shape shape_of(std::int64_t points) {
+grid_extents extents_of(std::int64_t points) {
   auto height = static_cast<std::int64_t>(std::sqrt(static_cast<double>(points)));
   while (points % height != 0) --height;
   return {height, points / height};
 }
 
 matrix poisson(std::int64_t rows) {
-  const auto [height, width] = shape_of(rows);
+  const auto [height, width] = extents_of(rows);
   matrix a;
   a.rows = rows;
   const auto add = [&](std::int64_t column, double value) {

@@ -24,11 +24,11 @@ struct matrix {
 };
 
 /// A grid of points, as square as their number allows: {height, width}.
-struct grid_shape {
+struct grid_extents {
   std::int64_t height = 1;
   std::int64_t width = 1;
 };
-grid_shape shape_of(std::int64_t points);
+grid_extents extents_of(std::int64_t points);
 
 /// The five-point Laplacian on a grid with as many points as rows, zero at its border.
 matrix poisson(std::int64_t rows);

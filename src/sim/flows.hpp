@@ -21,7 +21,7 @@ using ticks = std::int64_t;
 inline constexpr double ticks_per_second = 1e10;
 inline constexpr ticks never = std::numeric_limits<ticks>::max();
 /// Where a simulation ends as too long, a tenth of what the clock counts: what is added to a time
-/// before it is looked at again is less than the rest.
+/// before it is checked again is less than the rest.
 inline constexpr ticks latest = never / 10;
 inline double to_seconds(ticks t) { return static_cast<double>(t) / ticks_per_second; }
 

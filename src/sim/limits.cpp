@@ -142,7 +142,7 @@ void limits::add_path(demands& d, const path& through) {
   }
 }
 
-std::uint64_t limits::nature_of(std::uint32_t limit) const {
+std::uint64_t limits::class_of(std::uint32_t limit) const {
   const usage& u = m_uses[limit];
   const auto what = static_cast<std::uint64_t>(u.what) << 16 |
                     static_cast<std::uint64_t>(u.level) << 8 | u.transport;

@@ -33,15 +33,15 @@ class limits {
   /// The same where the machine is a graph: what the links of a path limit.
   void add_path(demands& d, const path& through);
 
-  /// From now on what happens to another rank's memory, transports and ports is put down to the
-  /// rank that all are like.
-  void put_all_down_to_one() { m_one = true; }
+  /// From now on the use of another rank's memory, transports and ports is counted for the rank
+  /// that represents all.
+  void merge_alike() { m_one = true; }
   /// How many there are like this one, if all ranks are alike.
   std::uint32_t alike(std::uint32_t limit) const;
 
   std::size_t count() const { return m_uses.size(); }
-  /// A hash of what a limit is, but for whose.
-  std::uint64_t nature_of(std::uint32_t limit) const;
+  /// A hash of the class of a limit: of what it is, not of its rank.
+  std::uint64_t class_of(std::uint32_t limit) const;
 
   /// Those that anything went through; what a limit took is what the first one like it took.
   std::vector<usage> uses(const symmetry& like) const;

@@ -20,8 +20,8 @@ constexpr std::uint8_t no_transport = 255;
 
 bool is_kernel(opcode op) { return op == opcode::copy || op == opcode::reduce; }
 
-// The manner of going from rank to rank: which limits it meets.
-std::uint64_t manner_of(const instruction& i, bool first_of_kernel) {
+// The kind of a transfer, which decides the limits on its route.
+std::uint64_t route_key(const instruction& i, bool first_of_kernel) {
   std::uint64_t m = i.level;
   if (i.op == opcode::signal || i.op == opcode::wait) return m | 1 << 8;
   if (!is_kernel(i.op)) return m;
@@ -67,7 +67,7 @@ routes::routes(const plan::schedule& s, const machine& m, flows& f, const plan::
       m_paths(m),
       m_places(256) {
   join_transports();
-  if (by) m_limits.put_all_down_to_one();
+  if (by) m_limits.merge_alike();
   m_of.reserve(plan::instruction_count(s));
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
     for (const plan::channel& c : s.ranks[r].channels) add_channel(static_cast<std::int32_t>(r), c);
@@ -106,7 +106,7 @@ void routes::add(std::int32_t rank, const instruction& i, bool first_of_kernel) 
   // A kernel belongs to the rank that runs it, whichever rank's memory it reads and writes.
   const auto a = static_cast<std::uint32_t>(kernel ? rank : from);
   const auto b = static_cast<std::uint32_t>(kernel ? i.peer : to);
-  const key k{std::uint64_t{a} << 32 | b, manner_of(i, first_of_kernel)};
+  const key k{std::uint64_t{a} << 32 | b, route_key(i, first_of_kernel)};
   m_of.push_back(find(k, from, to, i.level));
   if (i.op == opcode::signal || i.op == opcode::wait || i.op == opcode::receive) return;
   route& r = m_routes[m_of.back()];
@@ -154,7 +154,7 @@ std::size_t routes::transport(std::uint8_t plan_level, std::size_t level) const 
 
 void routes::set_way(route& r, std::uint8_t plan_level) {
   if (!r.crosses()) return;
-  const std::size_t level = meeting_level(m_machine, r.from, r.to);
+  const std::size_t level = common_level(m_machine, r.from, r.to);
   const sim::transport& of = m_machine.levels[level].transports[transport(plan_level, level)];
   r.level = static_cast<std::uint32_t>(level);
   r.latency = to_ticks(of.latency);
@@ -187,7 +187,7 @@ void routes::refuse_transport(std::uint8_t plan_level, std::size_t level) const 
 
 void routes::add_message(demands& d, std::int32_t from, std::int32_t to, std::uint8_t plan_level) {
   if (!m_machine.wires.empty()) return m_limits.add_path(d, path_between(from, to));
-  const std::size_t level = meeting_level(m_machine, from, to);
+  const std::size_t level = common_level(m_machine, from, to);
   m_limits.add_message(d, from, to, level, transport(plan_level, level));
 }
 

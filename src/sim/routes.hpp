@@ -67,7 +67,7 @@ class routes {
   }
   std::size_t limit_count() const { return m_limits.count(); }
   /// A hash of what a limit is, but for whose.
-  std::uint64_t nature_of_limit(std::uint32_t limit) const { return m_limits.nature_of(limit); }
+  std::uint64_t class_of_limit(std::uint32_t limit) const { return m_limits.class_of(limit); }
 
   /// How many limits are like this one, where one rank stands for all.
   std::uint32_t limits_like(std::uint32_t limit) const { return m_limits.alike(limit); }

@@ -28,8 +28,8 @@ std::uint64_t place_bits(std::int32_t place) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(place));
 }
 
-// What an instruction does, but for who takes part in it and where.
-std::uint64_t deed_of(const instruction& i) {
+// What an instruction does, apart from its ranks and places.
+std::uint64_t action_key(const instruction& i) {
   return static_cast<std::uint64_t>(i.op) | static_cast<std::uint64_t>(i.level) << 8 |
          static_cast<std::uint64_t>(plan::is_remote(i.src)) << 16 |
          static_cast<std::uint64_t>(plan::is_remote(i.dst)) << 17;
@@ -98,7 +98,7 @@ void symmetry::read(const plan::schedule& s, const routes& all_routes) {
               [](const peer& a, const peer& b) { return a.rank < b.rank; });
   }
   for (std::uint32_t i = 0; i < m_limit_colours.size(); ++i)
-    m_limit_colours[i] = all_routes.nature_of_limit(i);
+    m_limit_colours[i] = all_routes.class_of_limit(i);
 }
 
 // The colour of a program: peers and routes count by the place in which they come up.
@@ -109,7 +109,7 @@ std::uint64_t symmetry::read_program(const plan::program& p, std::size_t& instru
     h = mix(h, c.size());
     for (const plan::instruction& i : c) {
       const std::uint32_t route_number = all_routes.number_of(instruction++);
-      h = mix(mix(h, deed_of(i)), i.bytes);
+      h = mix(mix(h, action_key(i)), i.bytes);
       if (i.op == opcode::fence) continue;
       if (i.peer >= 0) {
         std::int32_t& place = m_place[index(i.peer)];

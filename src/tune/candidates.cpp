@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "tune/candidates.hpp"
 
-#include "tune/shapes.hpp"
+#include "tune/rank_hierarchy.hpp"
 
 #include <algorithm>
 
@@ -38,7 +38,7 @@ recipe named(const char* algorithm) {
   return r;
 }
 
-recipe in_shape(const char* algorithm, const shape& s) {
+recipe in_hierarchy(const char* algorithm, const rank_hierarchy& s) {
   recipe r = named(algorithm);
   r.hierarchy = s.factors;
   r.via = s.vias;
@@ -46,12 +46,14 @@ recipe in_shape(const char* algorithm, const shape& s) {
 }
 
 // The node's factors first, as an exchange meets the nearest ranks first.
-std::vector<int> radices_of(const shape& s) { return {s.factors.rbegin(), s.factors.rend()}; }
+std::vector<int> radices_of(const rank_hierarchy& s) {
+  return {s.factors.rbegin(), s.factors.rend()};
+}
 
-void add_exchanges(collection& all, const problem& p, const std::vector<shape>& list) {
+void add_exchanges(collection& all, const problem& p, const std::vector<rank_hierarchy>& list) {
   std::vector<std::vector<int>> sets{{}};
   for (const int radix : {2, 4, 8, 16}) sets.push_back(factors_up_to(p.ranks, radix));
-  for (const shape& s : list) sets.push_back(radices_of(s));
+  for (const rank_hierarchy& s : list) sets.push_back(radices_of(s));
   for (const auto& radices : sets) {
     if (std::any_of(radices.begin(), radices.end(), [](int f) { return f > 64; })) continue;
     recipe r = named("cyclic");
@@ -98,17 +100,18 @@ void add_peer(collection& all, const problem& p) {
   }
 }
 
-void add_hierarchical(collection& all, const sim::machine& m, const std::vector<shape>& list) {
-  for (const shape& s : list) {
+void add_hierarchical(collection& all, const sim::machine& m,
+                      const std::vector<rank_hierarchy>& list) {
+  for (const rank_hierarchy& s : list) {
     if (s.factors.size() < 2 || s.factors.size() > 5) continue;
     const bool peers =
-        share_memory(m, node_ranks(machine_shape(m, node_ranks(s) * s.factors[0]))) &&
+        share_memory(m, node_ranks(machine_hierarchy(m, node_ranks(s) * s.factors[0]))) &&
         share_memory(m, node_ranks(s));
     for (const char* inner : {"direct", "peer", "ring", "exchange", "cyclic"}) {
       if (inner == std::string("peer") && !peers) continue;
       for (const char* outer : {"ring", "exchange", "cyclic", "doubling", "direct", "tree"})
         for (const int leaders : {0, 1}) {
-          recipe r = in_shape("hierarchical", s);
+          recipe r = in_hierarchy("hierarchical", s);
           r.inner = inner;
           r.outer = outer;
           r.leaders = leaders;
@@ -119,10 +122,10 @@ void add_hierarchical(collection& all, const sim::machine& m, const std::vector<
 }
 
 // Stripes serve what has one root; where all ranks are roots, all NICs are busy without them.
-void add_composed(collection& all, const problem& p, const std::vector<shape>& list) {
+void add_composed(collection& all, const problem& p, const std::vector<rank_hierarchy>& list) {
   const bool rooted_vector = p.kind == kind::broadcast || p.kind == kind::reduce;
   const int width = list.front().factors.size() > 1 ? node_ranks(list.front()) : 1;
-  for (const shape& s : list)
+  for (const rank_hierarchy& s : list)
     for (int steps = p.kind == kind::allreduce ? 2 : 1; steps <= 3; ++steps) {
       const bool one_root = rooted(p.kind) || steps == 3;
       for (const int stripe : {1, 2, width})
@@ -131,7 +134,7 @@ void add_composed(collection& all, const problem& p, const std::vector<shape>& l
           if (ring > 1 &&
               ((!rooted_vector && steps < 3) || s.factors.front() != list.front().factors.front()))
             continue;
-          recipe r = in_shape("composed", s);
+          recipe r = in_hierarchy("composed", s);
           r.steps = steps;
           r.stripe = stripe;
           r.ring = ring;
@@ -144,8 +147,8 @@ void add_composed(collection& all, const problem& p, const std::vector<shape>& l
 std::vector<std::string> transports(const sim::machine& m, std::int64_t near, std::int64_t far) {
   const std::int64_t last = sim::rank_count(m) - 1;
   if (far < near || near > last) return {};
-  const std::size_t inner = sim::meeting_level(m, 0, near);
-  const std::size_t outer = sim::meeting_level(m, 0, std::min(far, last));
+  const std::size_t inner = sim::common_level(m, 0, near);
+  const std::size_t outer = sim::common_level(m, 0, std::min(far, last));
   const auto has = [&](std::size_t level, const std::string& name) {
     const auto& list = m.levels[level].transports;
     return std::any_of(list.begin(), list.end(), [&](const auto& t) { return t.name == name; });
@@ -184,7 +187,7 @@ std::vector<std::vector<int>> other_radices(const std::vector<int>& list) {
 
 std::vector<recipe> candidates(const problem& p, const sim::machine& m) {
   collection all(p);
-  const std::vector<shape> list = shapes(m, p.ranks);
+  const std::vector<rank_hierarchy> list = rank_hierarchies(m, p.ranks);
   add_flat(all, p);
   add_exchanges(all, p, list);
   if (share_memory(m, p.ranks)) add_peer(all, p);
@@ -195,11 +198,11 @@ std::vector<recipe> candidates(const problem& p, const sim::machine& m) {
 
 std::vector<published> hiccl_sets(const problem& p, const sim::machine& m) {
   std::vector<published> list;
-  const shape own = machine_shape(m, p.ranks);
+  const rank_hierarchy own = machine_hierarchy(m, p.ranks);
   const bool rooted_vector = p.kind == kind::broadcast || p.kind == kind::reduce;
-  const auto add = [&](const std::string& name, const shape& s, int ring, int stripe) {
+  const auto add = [&](const std::string& name, const rank_hierarchy& s, int ring, int stripe) {
     for (const int depth : {1, 4, 16, 64}) {
-      recipe r = in_shape("composed", s);
+      recipe r = in_hierarchy("composed", s);
       r.steps = p.kind == kind::allreduce ? 2 : 1;
       r.stripe = stripe;
       r.ring = ring;
@@ -212,7 +215,7 @@ std::vector<published> hiccl_sets(const problem& p, const sim::machine& m) {
   const int nodes = own.factors.front();
   // Where all ranks are roots, all NICs are busy without stripes.
   const int width = rooted(p.kind) && own.factors.size() > 1 ? node_ranks(own) : 1;
-  shape tree = own;
+  rank_hierarchy tree = own;
   if (own.factors.size() > 1 && nodes > 1) tree = with_outer(own, factors_up_to(nodes, 2));
   add("tree", tree, 1, width);
   if (rooted(p.kind) && !rooted_vector && width > 1) add("tree without stripes", tree, 1, 1);
@@ -226,11 +229,11 @@ std::vector<published> ext_mpi_sets(const problem& p, const sim::machine& m) {
   const auto add = [&](const std::string& name, recipe r) {
     if (plan::refusal(p, r).empty()) list.push_back({"ext_mpi " + name, std::move(r)});
   };
-  const shape node = with_one_inner(machine_shape(m, p.ranks));
+  const rank_hierarchy node = with_one_inner(machine_hierarchy(m, p.ranks));
   if (node.factors.size() == 2) {
     const bool peers = share_memory(m, node.factors[1]);
     for (const char* outer : {"exchange", "doubling", "cyclic"}) {
-      recipe r = in_shape("hierarchical", node);
+      recipe r = in_hierarchy("hierarchical", node);
       r.outer = outer;
       r.inner = "exchange";
       add(std::string("exchange node stage, ") + outer, r);
@@ -278,7 +281,7 @@ std::vector<recipe> neighbours(const recipe& r, const problem& p, const sim::mac
   with([](recipe& o) { o.stagger = o.pipeline > 1 ? 1 - o.stagger : 0; });
   if (r.algorithm == "composed") with([](recipe& o) { o.fuse = o.fuse == 0 ? 4096 : 0; });
   // Other divisions of the same machine; a ring goes over the machine's own outermost groups.
-  for (const shape& s : shapes(m, p.ranks))
+  for (const rank_hierarchy& s : rank_hierarchies(m, p.ranks))
     if (r.hierarchy.size() > 1 && r.ring == 1 && s.factors != r.hierarchy)
       with([&](recipe& o) {
         o.hierarchy = s.factors;

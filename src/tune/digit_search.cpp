@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "plan/algorithms/algorithms.hpp"
 #include "sim/simulate.hpp"
-#include "tune/shapes.hpp"
+#include "tune/rank_hierarchy.hpp"
 #include "tune/trial.hpp"
 
 #include <algorithm>
@@ -23,11 +23,11 @@ constexpr int max_channels = 256;
 constexpr double too_slow_alone = 6, too_slow = 1.2;
 
 // The machine's groups, the outermost ones as digits of these radices, which ranks alike allow.
-std::vector<shape> digit_shapes(const plan::problem& p, const sim::machine& m) {
-  std::vector<shape> list = shapes(m, p.ranks);
-  const shape own = machine_shape(m, p.ranks);
+std::vector<rank_hierarchy> digit_hierarchies(const plan::problem& p, const sim::machine& m) {
+  std::vector<rank_hierarchy> list = rank_hierarchies(m, p.ranks);
+  const rank_hierarchy own = machine_hierarchy(m, p.ranks);
   const int nodes = own.factors.front();
-  for (const shape& base : {own, with_one_inner(own)})
+  for (const rank_hierarchy& base : {own, with_one_inner(own)})
     for (const int radix : {2, 3, 4, 8, 16, 32, 64}) {
       std::vector<int> outer = factors_up_to(nodes, radix);
       if (outer.empty() || outer.front() > 64) continue;
@@ -35,9 +35,9 @@ std::vector<shape> digit_shapes(const plan::problem& p, const sim::machine& m) {
       std::reverse(outer.begin(), outer.end());
       list.push_back(with_outer(base, outer));
     }
-  std::vector<shape> alike;
-  for (const shape& s : list) {
-    shape kept;
+  std::vector<rank_hierarchy> alike;
+  for (const rank_hierarchy& s : list) {
+    rank_hierarchy kept;
     for (std::size_t i = 0; i < s.factors.size(); ++i) {
       if (s.factors[i] < 2) continue;
       kept.factors.push_back(s.factors[i]);
@@ -52,7 +52,7 @@ std::vector<shape> digit_shapes(const plan::problem& p, const sim::machine& m) {
 
 std::vector<recipe> digit_recipes(const plan::problem& p, const sim::machine& m) {
   std::vector<recipe> list;
-  for (const shape& s : digit_shapes(p, m)) {
+  for (const rank_hierarchy& s : digit_hierarchies(p, m)) {
     recipe r;
     r.hierarchy = s.factors;
     r.via = s.vias;
@@ -126,7 +126,7 @@ class digit_searcher {
       const sim::prediction time = sim::simulate(s, m_machine, options);
       if (time.gave_up) return;
       all[i].how = list[i];
-      all[i].seconds = all[i].guessed = time.seconds;
+      all[i].seconds = all[i].estimated = time.seconds;
       all[i].instructions = plan::instruction_count(s);
       all[i].hash = plan::hash(s);
       all[i].scratch_bytes = s.scratch_bytes;

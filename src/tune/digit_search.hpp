@@ -10,7 +10,7 @@
 
 namespace sucl::tune {
 
-/// Whether search() looks for such plans: there are at least min_ranks_alike, they are alike on the
+/// Whether search() considers such plans: there are at least min_ranks_alike, they are alike on the
 /// machine, and the collective is an allreduce, allgather, reduce_scatter_block or alltoall that is
 /// not in place.
 bool takes_digits(const plan::problem& p, const sim::machine& m);

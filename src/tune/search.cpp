@@ -32,10 +32,10 @@ constexpr double hopeless = 6;
 constexpr std::size_t min_simulated = 12;
 // Work of the simulator for an instruction, if few transfers share a link.
 constexpr double costs = 4;
-// The first look at a plan may take this part of the budget.
+// The first simulation of a plan may take this part of the budget.
 constexpr double share = 8;
 // How much more than expected a plan may cost, as it does where its channels drift apart.
-constexpr double astray = 4;
+constexpr double max_overrun = 4;
 // What is left for changes of other parameters than the number of channels.
 constexpr double reserve = 0.15;
 // A forecast or a plan must be so much better to count.
@@ -43,9 +43,9 @@ constexpr double better = 0.995;
 constexpr std::size_t refined = 4;
 constexpr int min_kept = 5;
 // Instructions of plans that are proved beside the best one.
-constexpr double others_proved = 5e4;
+constexpr double max_others_verified = 5e4;
 // Plans simulated at once, whatever the number of threads.
-constexpr std::size_t abreast = 8;
+constexpr std::size_t trial_batch = 8;
 constexpr int depths[] = {2, 4, 8, 16, 32, 64, 128};
 constexpr int first_channels = 4;
 constexpr int max_rounds = 12;
@@ -60,7 +60,7 @@ constexpr double largest_of_rank = 800;
 constexpr double share_of_shortlist = 1.5;
 constexpr double costliest_shortlisted = 1.2;
 constexpr double polishing = 1;
-constexpr std::size_t shortlist_abreast = 2;
+constexpr std::size_t shortlist_batch = 2;
 // About what can be built and proved in two seconds and 1 GiB.
 constexpr double provable = 4e6;
 constexpr int farthest = 8;
@@ -135,7 +135,7 @@ class searcher {
     for (std::size_t next = 0; next < last;) {
       std::vector<family*> chosen;
       std::vector<trial> trials;
-      for (double planned = 0; next < last && trials.size() < abreast; ++next) {
+      for (double planned = 0; next < last && trials.size() < trial_batch; ++next) {
         family& f = m_families[next];
         if (next >= min_simulated && f.forecast > hopeless * least) {
           last = next;
@@ -169,12 +169,12 @@ class searcher {
     f.instructions = alone.instructions;
     f.busiest = alone.busiest;
     const double fixed = f.busiest + f.cost.latency;
-    foresee(f, fixed, std::max(0.0, f.alone - fixed));
+    predict(f, fixed, std::max(0.0, f.alone - fixed));
   }
 
   // The best number of channels, if they divide `rest` and not `fixed` (HiCCL's formulas (1) and
   // (2), for any plan), and a rank can do its work for all of them in the time.
-  void foresee(family& f, double fixed, double rest) const {
+  void predict(family& f, double fixed, double rest) const {
     f.fixed = fixed;
     f.rest = rest;
     int first = 0;
@@ -225,14 +225,14 @@ class searcher {
         std::vector<trial> trials;
         double left = (1 - reserve) * m_budget - m_spent;
         if (work_of_next(*first) > left) return;
-        for (family* f = first; f && trials.size() < abreast / 2; f = next_family(allowed)) {
+        for (family* f = first; f && trials.size() < trial_batch / 2; f = next_family(allowed)) {
           const double work = work_of_next(*f);
           if (work > left) break;
           const recipe deep = in_channels(f->how, std::exchange(f->next, 0));
           // Those that took the same time in one channel are alike.
           if (f->channels == 1 && !m_deepened.emplace(f->alone, f->busiest).second) continue;
           chosen.push_back(f);
-          trials.push_back({deep, std::min(left, astray * work), 0});
+          trials.push_back({deep, std::min(left, max_overrun * work), 0});
           left -= work;
         }
         const std::vector<known> seen = simulate(trials);
@@ -254,7 +254,7 @@ class searcher {
     f.instructions = deep.instructions;
     const double fixed = std::max(f.seconds - rest / channels, f.busiest);
     // What few channels leave idle many may fill, so a first fit counts as half of the truth.
-    foresee(f, f.moved < near_fit ? fixed : (fixed + f.busiest) / 2, rest);
+    predict(f, f.moved < near_fit ? fixed : (fixed + f.busiest) / 2, rest);
     const auto [leader, first] = m_leaders.emplace(channels, f);
     if (!first && f.seconds < leader->second.seconds) leader->second = f;
     return true;
@@ -266,7 +266,7 @@ class searcher {
     m_max_work = (1 + beyond) * m_budget;
     for (prediction next = most_promising(); next.from; next = most_promising()) {
       family& f = *next.from;
-      const double most = std::min(m_max_work - m_spent, astray * work_of(next));
+      const double most = std::min(m_max_work - m_spent, max_overrun * work_of(next));
       const known deep = simulate({{in_channels(f.how, next.channels), most, 0}})[0];
       if (fit(f, next.channels, deep)) continue;
       if (deep.gave_up) {
@@ -306,8 +306,8 @@ class searcher {
     for (std::size_t next = 0; next < list.size() && done < max_work;) {
       std::vector<trial> trials;
       const int channels = list[next].pipeline;
-      for (; next < list.size() && trials.size() < shortlist_abreast &&
-             list[next].pipeline == channels;
+      for (;
+           next < list.size() && trials.size() < shortlist_batch && list[next].pipeline == channels;
            ++next)
         trials.push_back({list[next], std::min(max_work - done, costliest), max_seconds(best())});
       for (const known& k : simulate(trials)) done += k.work;
@@ -420,13 +420,13 @@ class searcher {
     for (const trial& t : list) {
       const auto before = m_known.find(plan::to_text(t.how));
       if (before != m_known.end() && !before->second.cut_short(t.max_work)) continue;
-      if (hopeless_in_any(t)) {
+      if (cannot_win(t)) {
         m_known[plan::to_text(t.how)].allowed = t.max_work;
         continue;
       }
       if (m_options.progress) m_options.progress(plan::to_text(t.how));
       fresh.push_back(t);
-      fresh.back().kept_below = best();
+      fresh.back().keep_below_seconds = best();
     }
     std::vector<outcome> done = run_all(m_problem, m_machine, fresh, m_hashes, m_options.threads);
     for (std::size_t i = 0; i < done.size(); ++i) record(fresh[i], std::move(done[i]));
@@ -442,7 +442,7 @@ class searcher {
     r.stagger = 0;
     return plan::to_text(r);
   }
-  bool hopeless_in_any(const trial& t) const {
+  bool cannot_win(const trial& t) const {
     const auto known = m_min.find(alone(t.how));
     return known != m_min.end() && t.max_seconds > 0 && known->second > t.max_seconds;
   }
@@ -467,7 +467,7 @@ class searcher {
     found f;
     f.how = r;
     f.seconds = o.time.seconds;
-    f.guessed = rough_estimate(m_problem, r, m_machine).seconds;
+    f.estimated = rough_estimate(m_problem, r, m_machine).seconds;
     f.instructions = o.instructions;
     f.hash = o.hash;
     f.scratch_bytes = o.scratch_bytes;
@@ -528,7 +528,7 @@ class searcher {
     return list;
   }
 
-  // Proves the best one and others that cost little, and says who published them.
+  // Proves the best one and others that cost little, and names their publications.
   void finish() {
     auto& list = m_result.best;
     if (list.size() > static_cast<std::size_t>(m_options.keep))
@@ -542,7 +542,7 @@ class searcher {
           if (s.how == f.how) f.source = s.source;
       const auto instructions = static_cast<double>(f.instructions);
       if (instructions > left) continue;
-      left = std::min(left, others_proved) - (&f == &list.front() ? 0 : instructions);
+      left = std::min(left, max_others_verified) - (&f == &list.front() ? 0 : instructions);
       if (m_options.progress) m_options.progress("proving " + plan::to_text(f.how));
       proved.push_back(&f);
     }

@@ -20,9 +20,9 @@ namespace sucl::tune {
 /// A plan and its predicted time.
 struct found {
   plan::recipe how;
-  std::string source;  ///< the publication that has these parameters too; empty: none
-  double seconds = 0;  ///< predicted by the simulator
-  double guessed = 0;  ///< by rough_estimate()
+  std::string source;    ///< the publication that has these parameters too; empty: none
+  double seconds = 0;    ///< predicted by the simulator
+  double estimated = 0;  ///< by rough_estimate()
   std::uint64_t instructions = 0;
   std::uint64_t hash = 0;
   std::uint64_t scratch_bytes = 0;  ///< most of a rank
@@ -48,7 +48,7 @@ struct search_options {
 
 struct search_result {
   std::vector<found> best;  ///< by predicted time, the winner first; never empty
-  int candidates = 0;       ///< recipes looked at
+  int candidates = 0;       ///< recipes considered
   int simulated = 0;        ///< plans built and simulated
   bound least;              ///< what no plan is faster than
 };

@@ -13,7 +13,7 @@
 namespace sucl::tune {
 namespace {
 
-using tree_shape = tree_recipe::shape;
+using tree_type = tree_recipe::tree_type;
 using link_order = tree_recipe::order;
 
 // Messages of the timetables of one search, of one of them, and of the plans that are simulated.
@@ -32,7 +32,7 @@ constexpr double enough_trees = 0.995;     // of the optimum
 constexpr double short_messages = 1e5;     // of a plan that take twice as long as is predicted
 constexpr double tree_gain = 0.999;        // a time must be so much less to count
 constexpr double good_enough = 1.002;      // of the bound
-constexpr double nearly_there = 1.02;      // of the bound
+constexpr double near_bound = 1.02;        // of the bound
 constexpr double on_time = 1.003;          // of the timetable
 constexpr double tree_depths[] = {2, 0.5, 0.1};
 
@@ -54,7 +54,7 @@ class tree_searcher {
     m_max = max_messages * std::max(1.0, share);
     const std::vector<int> most = numbers(share);
     balance(most.front());
-    for (const tree_shape s : {tree_shape::shallow, tree_shape::early})
+    for (const tree_type s : {tree_type::shallow, tree_type::early})
       deepen({s, 1, 0, 1, link_order::strict});
     for (std::size_t i = 1; i < most.size(); ++i) balance(most[i]);
     std::stable_sort(m_list.begin(), m_list.end(), faster);
@@ -83,7 +83,7 @@ class tree_searcher {
     for (const int k : {1, 2, 4})
       if (k != best && k <= most) all.push_back(k);
     const bool first =
-        m_planner.long_messages({tree_shape::balanced, best, 0, 4, link_order::strict});
+        m_planner.long_messages({tree_type::balanced, best, 0, 4, link_order::strict});
     all.insert(first ? all.begin() : all.end(), best);
     return all;
   }
@@ -91,7 +91,7 @@ class tree_searcher {
   void balance(int trees) {
     for (const double depth : tree_depths) {
       m_left -= balancing * trees * m_problem.ranks * m_problem.ranks;
-      deepen({tree_shape::balanced, trees, depth, 1, link_order::strict});
+      deepen({tree_type::balanced, trees, depth, 1, link_order::strict});
     }
   }
 
@@ -128,7 +128,7 @@ class tree_searcher {
   void simulate() {
     m_to_simulate = simulated_messages * std::max(1.0, m_max / max_messages);
     try_one(m_list.front(), link_order::strict);
-    if (!m_machine.wires.switches.empty() && m_best > nearly_there * m_least.seconds) share_links();
+    if (!m_machine.wires.switches.empty() && m_best > near_bound * m_least.seconds) share_links();
     for (const prediction& f : m_list) {
       if (f.seconds >= m_best) continue;
       if (m_result.simulated >= max_simulated) break;
@@ -143,7 +143,7 @@ class tree_searcher {
   // Messages of which many share a switch do not need a timetable.
   void share_links() {
     for (const auto& [trees, depth] : {std::pair{2, 0.5}, {4, 2.0}}) {
-      tree_recipe r{tree_shape::balanced, trees, depth, 16, link_order::pairs};
+      tree_recipe r{tree_type::balanced, trees, depth, 16, link_order::pairs};
       while (r.segments > 1 && m_planner.messages(r) > shared_messages) r.segments /= 2;
       try_one({r, 0, m_planner.messages(r), 0}, link_order::pairs);
     }
@@ -175,7 +175,7 @@ class tree_searcher {
     found one;
     one.how.algorithm = to_text(f.how);
     one.seconds = sim::simulate(*s, m_machine).seconds;
-    one.guessed = f.seconds;
+    one.estimated = f.seconds;
     one.instructions = plan::instruction_count(*s);
     one.hash = plan::hash(*s);
     for (const plan::program& r : s->ranks)

@@ -36,7 +36,7 @@ outcome run_one(const plan::problem& p, const sim::machine& m, const trial& t,
   limits.max_work = static_cast<std::uint64_t>(std::clamp(t.max_work, 1.0, 1e18));
   limits.usage = t.how.pipeline == 1;
   o.time = sim::simulate(s, m, limits);
-  if (!o.time.gave_up && o.time.seconds < t.kept_below) o.plan = std::move(s);
+  if (!o.time.gave_up && o.time.seconds < t.keep_below_seconds) o.plan = std::move(s);
   return o;
 }
 

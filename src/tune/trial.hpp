@@ -18,9 +18,9 @@ namespace sucl::tune {
 
 struct trial {
   plan::recipe how;
-  double max_work = 0;     ///< of the simulator, at least 1
-  double max_seconds = 0;  ///< that the plan may take; 0: any
-  double kept_below = 0;   ///< a plan of fewer seconds comes back too
+  double max_work = 0;            ///< of the simulator, at least 1
+  double max_seconds = 0;         ///< that the plan may take; 0: any
+  double keep_below_seconds = 0;  ///< a plan of fewer seconds comes back too
 };
 
 struct outcome {
@@ -30,7 +30,7 @@ struct outcome {
   std::uint64_t hash = 0;
   std::uint64_t scratch_bytes = 0;  ///< most of a rank
   sim::prediction time;             ///< with the usage, for plans of one channel
-  plan::schedule plan;              ///< as trial::kept_below says; else empty
+  plan::schedule plan;              ///< as trial::keep_below_seconds says; else empty
 };
 
 /// Builds all of them and simulates those whose hash is not in `seen`, in at most so many threads

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from case import FLAVOUR, LIMIT, Case  # noqa: E402
 
-NAMES = ("rank", "thread", "name", "issued", "posted", "met", "done", "last", "communicator",
+NAMES = ("rank", "thread", "name", "issued", "posted", "all_posted", "done", "last", "communicator",
          "sequence", "bytes", "type", "op", "backend", "status")
 
 
@@ -45,7 +45,8 @@ class Trace(Case):
             self.trace(0, event(0, "allreduce", 1, 1000, 1500), event(0, "barrier", 2, 2000, 2050)),
             self.trace(1, event(1, "allreduce", 1, 1400, 1500), event(1, "barrier", 2, 1600, 2050)))
         operations = [dict(zip(NAMES, o)) for o in data["operations"]]
-        waits = {(o["rank"], o["name"]): (o["met"] - o["posted"], o["last"]) for o in operations}
+        waits = {(o["rank"], o["name"]): (o["all_posted"] - o["posted"], o["last"])
+                 for o in operations}
         self.assertEqual(waits, {(0, "allreduce"): (400, 1), (0, "barrier"): (0, 0),
                                  (1, "allreduce"): (0, 1), (1, "barrier"): (400, 0)})
         path = [(rank, start, end, operations[o]["name"] if o >= 0 else None)

@@ -178,7 +178,7 @@ TEST(graph, strict_plans_take_as_long_as_their_timetable) {
     const problem p = make(k, 32, 1 << 21, 1);
     const sim::machine m = shipped("dgx2-x2");
     tree_planner planner(p, m);
-    const tree_recipe r{tree_recipe::shape::balanced, 1, 0.1, 8, tree_recipe::order::strict};
+    const tree_recipe r{tree_recipe::tree_type::balanced, 1, 0.1, 8, tree_recipe::order::strict};
     const plan::schedule s = planner.make(r);
     EXPECT_TRUE(plan::verify(s));
     EXPECT_NEAR(sim::simulate(s, m).seconds / planner.predicted_seconds(r), 1, 0.01)
@@ -195,13 +195,13 @@ TEST(graph, plans_are_right_and_give_what_numbers_say) {
         const sim::machine m = irregular();
         ASSERT_TRUE(takes_trees(p, m));
         tree_planner planner(p, m);
-        using shape = tree_recipe::shape;
+        using tree_type = tree_recipe::tree_type;
         using order = tree_recipe::order;
-        for (const tree_recipe& r : {tree_recipe{shape::balanced, 1, 0.5, 1, order::links},
-                                     {shape::balanced, 3, 0.1, 2, order::strict},
-                                     {shape::balanced, 2, 2, 3, order::pairs},
-                                     {shape::early, 1, 0, 4, order::strict},
-                                     {shape::shallow, 1, 0, 4, order::links}}) {
+        for (const tree_recipe& r : {tree_recipe{tree_type::balanced, 1, 0.5, 1, order::links},
+                                     {tree_type::balanced, 3, 0.1, 2, order::strict},
+                                     {tree_type::balanced, 2, 2, 3, order::pairs},
+                                     {tree_type::early, 1, 0, 4, order::strict},
+                                     {tree_type::shallow, 1, 0, 4, order::links}}) {
           const plan::schedule s = planner.make(r);
           const plan::verdict v = plan::verify(s);
           ASSERT_TRUE(v) << to_text(r) << ": " << v.message;
@@ -216,7 +216,7 @@ TEST(graph, damaged_plans_are_refused) {
   const problem p = make(kind::allgather, 5, 100);
   tree_planner planner(p, irregular());
   const plan::schedule right =
-      planner.make({tree_recipe::shape::balanced, 2, 0.5, 2, tree_recipe::order::links});
+      planner.make({tree_recipe::tree_type::balanced, 2, 0.5, 2, tree_recipe::order::links});
   int damaged = 0;
   for (std::size_t r = 0; r < right.ranks.size(); ++r)
     for (std::size_t c = 0; c < right.ranks[r].channels.size(); ++c)

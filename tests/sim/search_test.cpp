@@ -12,7 +12,7 @@
 #include "sim/simulate.hpp"
 #include "tune/candidates.hpp"
 #include "tune/cost/estimate.hpp"
-#include "tune/shapes.hpp"
+#include "tune/rank_hierarchy.hpp"
 
 #include <sucl/error.hpp>
 
@@ -170,8 +170,8 @@ TEST(candidates, use_peer_memory_in_a_node_only) {
   EXPECT_FALSE(share_memory(m, 5));
 }
 
-TEST(shapes, follow_the_machine) {
-  const shape own = machine_shape(small_machine(), 32);
+TEST(rank_hierarchies, follow_the_machine) {
+  const rank_hierarchy own = machine_hierarchy(small_machine(), 32);
   EXPECT_EQ(own.factors, (std::vector<int>{8, 4}));
   EXPECT_EQ(own.vias, (std::vector<std::string>{"mpi", "ipc"}));
   EXPECT_EQ(with_outer(own, {2, 2, 2}).factors, (std::vector<int>{2, 2, 2, 4}));

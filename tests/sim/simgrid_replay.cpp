@@ -63,7 +63,7 @@ class platform {
     };
     const double latency =
         a == b ? m_machine.local.launch_latency
-               : m_machine.levels[meeting_level(m_machine, a, b)].transports[0].latency;
+               : m_machine.levels[common_level(m_machine, a, b)].transports[0].latency;
     s4u::Link* delay =
         m_zone->create_link("delay " + from->get_name() + " " + to->get_name(), unlimited);
     delay->set_latency(latency);
@@ -80,7 +80,7 @@ class platform {
 
   template <class Add>
   void add_message(int a, int b, const Add& add) const {
-    const std::size_t l = meeting_level(m_machine, a, b);
+    const std::size_t l = common_level(m_machine, a, b);
     const level& of = m_machine.levels[l];
     const std::int64_t size = member_ranks(m_machine, l);
     const auto port = [&](int rank) {
@@ -153,7 +153,7 @@ class player {
 
   void message_work(int peer) {
     if (peer != m_rank)
-      work(m_machine.levels[meeting_level(m_machine, m_rank, peer)].transports[0].overhead);
+      work(m_machine.levels[common_level(m_machine, m_rank, peer)].transports[0].overhead);
   }
 
   void transfer(const instruction& i) {

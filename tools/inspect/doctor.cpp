@@ -27,7 +27,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr const char* doctor_examples =
-    "Each line says what was looked at and what there is; where that is not as it should be, what "
+    "Each line says what was checked and what there is; where that is not as it should be, what "
     "it costs and how to mend it.\n\n"
     "Examples:\n"
     "  sucl doctor\n"
@@ -221,7 +221,7 @@ void look_at_limits(findings& found) {
   }
 }
 
-findings look(const std::string& root, const std::string& config_file) {
+findings inspect(const std::string& root, const std::string& config_file) {
   findings found;
   const environment env = load_environment();
   prepare_sycl(env);
@@ -250,16 +250,16 @@ const char* word(state s) { return s == state::well ? "ok" : s == state::slow ? 
 int doctor_command(const words& arguments) {
   std::string root, config_file;
   bool as_json = false;
-  CLI::App app{"Looks for what makes SuCL slow or keeps it from working on this machine.",
+  CLI::App app{"Finds what makes SuCL slow or keeps it from working on this machine.",
                "sucl doctor"};
   app.add_flag("--json", as_json, "Write JSON");
-  app.add_option("--config", config_file, "Configuration file to look at")->type_name("FILE");
-  app.add_option("--root", root, "Look at /proc and /dev below this folder")->type_name("FOLDER");
+  app.add_option("--config", config_file, "Configuration file to read")->type_name("FILE");
+  app.add_option("--root", root, "Read /proc and /dev below this folder")->type_name("FOLDER");
   app.footer(doctor_examples);
   if (!parse(app, arguments)) return exit_code::success;
   bool broken = false;
   json all = json::array();
-  for (const finding& f : look(root, config_file)) {
+  for (const finding& f : inspect(root, config_file)) {
     broken = broken || f.how == state::broken;
     all.push_back({{"about", f.about},
                    {"state", word(f.how)},

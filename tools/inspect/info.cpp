@@ -381,7 +381,7 @@ int info_command(const words& arguments) {
   CLI::App app{"Shows what SuCL finds here: SYCL devices, MPI libraries, backends, configuration.",
                "sucl info"};
   app.add_flag("--json", wanted.as_json, "Write JSON");
-  app.add_option("--config", config_file, "Configuration file to look at")->type_name("FILE");
+  app.add_option("--config", config_file, "Configuration file to read")->type_name("FILE");
   app.add_flag("--topology", topology,
                "Show the ranks of the job that it is run in, or one for each device, their islands "
                "and nodes, and how they reach each other");

@@ -66,7 +66,7 @@ std::set<std::string> names_to_forward(const environment& env, const mpi_flavour
   return names;
 }
 
-// A slip of the keyboard must not bring a machine down. Who has several of them knows how many
+// A typing error must not bring a machine down. A user of several machines knows how many
 // ranks they bear.
 void check_ranks(int ranks) {
   for (const char* job : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"})
@@ -118,7 +118,7 @@ constexpr timespec between_polls{0, 20'000'000};
 constexpr std::chrono::milliseconds grace{300};
 constexpr std::chrono::seconds time_to_end{2};
 
-sigset_t handed_on() {
+sigset_t forwarded_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
@@ -131,7 +131,7 @@ class supervised {
  public:
   supervised(const words& command, report_inbox& inbox, const job& what)
       : m_inbox(inbox), m_what(what), m_ranks(what.ranks) {
-    const sigset_t set = handed_on();
+    const sigset_t set = forwarded_signals();
     sigset_t before;
     sigprocmask(SIG_BLOCK, &set, &before);
     const pid_t self = getpid();
@@ -152,7 +152,7 @@ class supervised {
 
   /// Returns the exit code of the job.
   int wait() {
-    const sigset_t set = handed_on();
+    const sigset_t set = forwarded_signals();
     int status = 0;
     for (;;) {
       siginfo_t info{};
@@ -162,8 +162,8 @@ class supervised {
       take_reports();
       const pid_t ended = waitpid(m_launcher, &status, WNOHANG);
       if (ended == m_launcher || (ended < 0 && errno == ECHILD)) break;
-      end_what_is_stopped();
-      end_what_runs_on();
+      end_stopped_ranks();
+      end_surviving_ranks();
       // Ranks of other machines do not report; then no process stays for them.
       const auto ranks = static_cast<std::size_t>(m_ranks);
       if (m_ended.size() == ranks || (!m_ended.empty() && m_started.size() < ranks))
@@ -193,7 +193,7 @@ class supervised {
   }
 
   // Stopped ranks that all others have left after a failure would be waited for for ever.
-  void end_what_is_stopped() {
+  void end_stopped_ranks() {
     const auto now = std::chrono::steady_clock::now();
     const bool stuck = m_first && !m_stopped.empty() &&
                        m_ended.size() + m_stopped.size() == static_cast<std::size_t>(m_ranks);
@@ -211,7 +211,7 @@ class supervised {
   }
 
   // A rank that is not in SuCL gets no error, and may never end.
-  void end_what_runs_on() {
+  void end_surviving_ranks() {
     if (!m_end_at || m_what.recovers || std::chrono::steady_clock::now() < *m_end_at) return;
     m_end_at = std::chrono::steady_clock::now() + time_to_end;
     bool here = false;

@@ -14,7 +14,7 @@
 
 namespace sucl::tools {
 
-/// Who starts the ranks.
+/// The launcher that starts the ranks.
 enum class launcher {
   mpi,    ///< that of an MPI library
   local,  ///< `sucl run` itself, on this machine
@@ -32,7 +32,7 @@ struct job {
   bool survive = false;   ///< ranks live on when one of them dies
   bool recovers = false;  ///< and the job is right if they end well
   /// If it does not recover, those that live on end so long after the first that failed: each has
-  /// had its error by then, unless it does not ask for any.
+  /// had its error by then, unless it does not request any.
   std::chrono::nanoseconds time_to_report{};
   std::vector<std::pair<std::string, std::string>> variables;  ///< for the ranks
   words program;                                               ///< with its arguments

@@ -59,9 +59,9 @@ class local_job {
     while (m_running > 0) {
       siginfo_t info{};
       const int number = sigtimedwait(&set, &info, &between_local_polls);
-      if (number > 0 && number != SIGCHLD) hand_on(info);
-      look();
-      end_the_rest();
+      if (number > 0 && number != SIGCHLD) forward_signal(info);
+      poll_ranks();
+      terminate_remaining();
     }
     if (!m_first) return exit_code::success;
     std::string others;
@@ -147,14 +147,14 @@ class local_job {
   }
 
   // A terminal signals the ranks too. At the second signal all are ended.
-  void hand_on(const siginfo_t& info) {
+  void forward_signal(const siginfo_t& info) {
     if (info.si_code != SI_KERNEL) signal_all(info.si_signo);
     if (info.si_signo == SIGUSR1 || info.si_signo == SIGUSR2) return;
-    if (m_told_to_end) m_kill_at = now();
-    m_told_to_end = true;
+    if (m_termination_requested) m_kill_at = now();
+    m_termination_requested = true;
   }
 
-  void look() {
+  void poll_ranks() {
     for (std::size_t r = 0; r < m_ranks.size(); ++r) {
       one& rank = m_ranks[r];
       int status = 0;
@@ -187,10 +187,10 @@ class local_job {
     m_kill_at = now() + time_to_end;
   }
 
-  void end_the_rest() {
+  void terminate_remaining() {
     const bool failed = m_first.has_value();
     const bool some_ended = m_running < static_cast<int>(m_ranks.size());
-    if (m_told_to_end) {
+    if (m_termination_requested) {
       if (some_ended && !m_kill_at) m_kill_at = now() + time_to_end;
     } else if (failed && !m_what.recovers && !m_ended_here) {
       end_after_failure();
@@ -226,7 +226,7 @@ class local_job {
   std::optional<int> m_first;  ///< rank that failed
   int m_failed = 0;
   bool m_ended_here = false;
-  bool m_told_to_end = false;  ///< by a signal to this process, which the ranks have
+  bool m_termination_requested = false;  ///< by a signal to this process, which the ranks have
   std::optional<time_point> m_kill_at, m_stuck_since, m_failed_at;
 };
 

@@ -62,8 +62,8 @@ class watched_rank {
     for (;;) {
       siginfo_t info{};
       const int number = sigtimedwait(&set, &info, &between_polls);
-      if (number > 0 && number != SIGCHLD) hand_on(info);
-      if (look()) return leave();
+      if (number > 0 && number != SIGCHLD) forward_signal(info);
+      if (poll_rank()) return leave();
       if (m_line.listen() == report_line::word::end) kill(m_child, SIGKILL);
       // No process is left that would end the rank.
       if (getppid() != m_parent) kill(m_child, SIGKILL);
@@ -83,7 +83,7 @@ class watched_rank {
 
   // A launcher that has made a process group of the rank signals all of it: then the program has
   // the signal already.
-  void hand_on(const siginfo_t& info) {
+  void forward_signal(const siginfo_t& info) {
     const bool to_group = getpgrp() == m_self && info.si_pid == m_parent;
     if (!to_group) kill(m_child, info.si_signo);
     const bool ends = info.si_signo == SIGTERM || info.si_signo == SIGINT;
@@ -91,7 +91,7 @@ class watched_rank {
   }
 
   // Whether the program has ended.
-  bool look() {
+  bool poll_rank() {
     int status = 0;
     while (waitpid(m_child, &status, WNOHANG | WUNTRACED | WCONTINUED) == m_child) {
       if (WIFSTOPPED(status) || WIFCONTINUED(status)) {

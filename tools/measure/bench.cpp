@@ -73,8 +73,8 @@ CLI::Validator between(int low, int high) { return CLI::Range(low, high).descrip
 
 handles define(CLI::App& app, bench_options& w) {
   handles h{};
-  const auto add = [&app](const char* name, auto& value, const char* shape, const char* help) {
-    return app.add_option(name, value, help)->type_name(shape);
+  const auto add = [&app](const char* name, auto& value, const char* value_name, const char* help) {
+    return app.add_option(name, value, help)->type_name(value_name);
   };
   app.add_option("COLLECTIVE", w.collectives, "What to measure, or 'all'")->type_name("");
   h.ranks = add("-n,--ranks", w.ranks, "N", "Number of ranks (2)")->check(between(1, 1 << 20));
@@ -255,7 +255,7 @@ int finish(const bench::options& o, const bench::session_result& result, const e
   print_time("an empty host task", result.header["empty_host_task"]);
   print_time("an empty host task with an accessor", result.header["empty_host_task_with_accessor"]);
   print_time("making a communicator", result.header["communicator_creation"]);
-  print_time("more for the first of a shape", result.header["first_of_shape"]);
+  print_time("more for the first of a size", result.header["first_of_size"]);
   print_time("a bare exchange of flags", result.header["flag_exchange"]);
   std::printf("  %-36s %8.1f GB/s\n", "all ranks copying memory",
               result.header["memory_gbs"].get<double>());

@@ -57,8 +57,8 @@ struct tune_options {
 };
 
 CLI::Option* define(CLI::App& app, tune_options& w) {
-  const auto add = [&app](const char* name, auto& value, const char* shape, const char* help) {
-    return app.add_option(name, value, help)->type_name(shape);
+  const auto add = [&app](const char* name, auto& value, const char* value_name, const char* help) {
+    return app.add_option(name, value, help)->type_name(value_name);
   };
   app.add_option("COLLECTIVE", w.collectives,
                  "What to measure (broadcast, reduce, allreduce, reduce_scatter_block, allgather,\n"

@@ -22,7 +22,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr const char* search_examples =
-    "Looks at every algorithm with the parameters that the machine suggests, simulates the most\n"
+    "Considers every algorithm with the parameters that the machine suggests, simulates the most\n"
     "promising plans and refines the best.\n\n"
     "Examples:\n"
     "  sucl plan search --machine frontier --collective allreduce --ranks 64 --bytes 1Mi\n"
@@ -42,7 +42,7 @@ json as_json(const tune::found& f, const plan::problem& p) {
           {"published_as", f.source},
           {"seconds", f.seconds},
           {"bytes_per_second", throughput(p, f.seconds)},
-          {"guessed_seconds", f.guessed},
+          {"estimated_seconds", f.estimated},
           {"instructions", f.instructions},
           {"scratch_bytes", f.scratch_bytes},
           {"hash", hash_text(f.hash)},

@@ -129,7 +129,8 @@ int plan_show(const words& arguments) {
       ->allow_extra_args(false);
   app.add_option("--timeline", timeline_file, "Draw the instructions of each rank (SVG)")
       ->type_name("FILE");
-  app.add_option("--matrix", matrix_file, "Draw who sends to whom on which level (SVG)")
+  app.add_option("--matrix", matrix_file,
+                 "Draw what each rank sends to each other on each level (SVG)")
       ->type_name("FILE");
   app.add_option("--drawn-ranks", drawn, "Ranks in the timeline (32)")
       ->type_name("N")

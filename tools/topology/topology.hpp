@@ -33,7 +33,7 @@ struct topology_link {
   std::optional<double> bytes_per_second;  ///< of a long one, one way
 };
 
-/// An operation, who executes it, and communicator.explain().
+/// An operation, the backend that executes it, and communicator.explain().
 struct topology_operation {
   std::string what, by, explanation;
 };

@@ -44,7 +44,7 @@ traced_operation operation_of(const json& event) {
   o.sequence = a.at("sequence");
   o.bytes = a.at("bytes");
   o.issued = a.at("issued_us");
-  o.posted = o.met = a.at("posted_us");
+  o.posted = o.all_posted = a.at("posted_us");
   o.done = a.at("done_us");
   o.last = o.rank;
   return o;
@@ -80,7 +80,7 @@ void find_waiting(job_timeline& all) {
         })];
     for (const std::size_t i : ranks) {
       traced_operation& o = all.operations[i];
-      o.met = std::clamp(last.posted, o.posted, std::max(o.posted, o.done));
+      o.all_posted = std::clamp(last.posted, o.posted, std::max(o.posted, o.done));
       o.last = last.rank;
     }
   }
@@ -112,9 +112,9 @@ void find_path(job_timeline& all) {
   while (at >= 0) {
     seen.insert(at);
     const traced_operation& o = all.operations[static_cast<std::size_t>(at)];
-    all.path.push_back({o.rank, o.met, o.done, at});
-    const int rank = o.met > o.posted ? o.last : o.rank;
-    const double begun = o.met;
+    all.path.push_back({o.rank, o.all_posted, o.done, at});
+    const int rank = o.all_posted > o.posted ? o.last : o.rank;
+    const double begun = o.all_posted;
     at = last_before(all, rank, begun, seen);
     const double free = at >= 0 ? all.operations[static_cast<std::size_t>(at)].done : all.begin;
     all.path.push_back({rank, free, begun, -1});
@@ -169,9 +169,9 @@ json page_data(const job_timeline& all) {
   json operations = json::array(), path = json::array();
   const auto since = [&](double time) { return std::round((time - all.begin) * 1000) / 1000; };
   for (const auto& o : all.operations)
-    operations.push_back({o.rank, o.thread, o.name, since(o.issued), since(o.posted), since(o.met),
-                          since(o.done), o.last, o.communicator, o.sequence, o.bytes, o.type, o.op,
-                          o.backend, o.status});
+    operations.push_back({o.rank, o.thread, o.name, since(o.issued), since(o.posted),
+                          since(o.all_posted), since(o.done), o.last, o.communicator, o.sequence,
+                          o.bytes, o.type, o.op, o.backend, o.status});
   for (const auto& p : all.path) path.push_back({p.rank, since(p.from), since(p.to), p.operation});
   return {{"duration", since(all.end)},
           {"operations", std::move(operations)},

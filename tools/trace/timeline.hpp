@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The traces of a job's ranks, put together: who waits for whom, and what its time hangs on.
+/// The traces of a job's ranks in one: which rank waits for which, and the critical path.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,8 +22,8 @@ struct traced_operation {
   std::uint64_t communicator = 0, sequence = 0, bytes = 0;
   bool collective = true;
   double issued = 0, posted = 0, done = 0;
-  double met = 0;  ///< when the last rank has posted it: until then this one waits
-  int last = 0;    ///< that rank
+  double all_posted = 0;  ///< when the last rank has posted it: until then this one waits
+  int last = 0;           ///< that rank
 };
 
 /// A piece of what the end of the job hangs on.

@@ -139,7 +139,7 @@ class node_shot_maker {
     bool direct = false;  // straight from the sender's input
   };
 
-  // ---- who needs what
+  // ---- which rank needs which value
 
   void collect(int r) {
     for_each_outcome(m_builder.what(), r, [&](const piece& p) {
@@ -211,11 +211,12 @@ class node_shot_maker {
       const auto& there = m_nodes[at(node(l.readers[0]))];
       l.to = there[at(m_leader_of[i])];
       if (v.terms.size() == 1 && m_owners_send) {
-        const auto& home = m_nodes[at(v.node)];
-        const auto place_at_home = std::find(home.begin(), home.end(), v.from) - home.begin();
+        const auto& node_ranks = m_nodes[at(v.node)];
+        const auto index_in_node =
+            std::find(node_ranks.begin(), node_ranks.end(), v.from) - node_ranks.begin();
         l.to = l.readers.size() == 1
                    ? l.readers[0]
-                   : there[static_cast<std::size_t>(place_at_home) % there.size()];
+                   : there[static_cast<std::size_t>(index_in_node) % there.size()];
       }
       const auto [m, made] = known.try_emplace({v.from, l.to}, m_messages.size());
       if (made) m_messages.push_back({v.from, l.to, {}, {}, 0, {}, {}, false});
@@ -226,7 +227,7 @@ class node_shot_maker {
     }
   }
 
-  // ---- who reads what within a node
+  // ---- what each rank reads within its node
 
   // What is reduced is read where it is staged, the own input too: in place it lies in the result.
   bool reads_staged(int reader, int from, bool alone) const {
@@ -310,7 +311,7 @@ class node_shot_maker {
       }
       m_sends[at(m.from)].push_back(&m);
       m_receives[at(m.to)].push_back(&m);
-      land(m);
+      place_message(m);
     }
     for (int r = 0; r < ranks(); ++r) m_staged[at(r)].settle(m_builder, r);
   }
@@ -327,7 +328,7 @@ class node_shot_maker {
     }
   }
 
-  void land(message& m) {
+  void place_message(message& m) {
     const auto only = only_place(m);
     m.dst = only ? *only : m_builder.scratch(m.to, m.bytes);
     std::uint64_t offset = 0;

@@ -83,7 +83,7 @@ class one_shot_maker {
  private:
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
-  // Who reads what of whom.
+  // Which blocks each rank reads, and of which rank.
   void collect() {
     for (int r = 0; r < m_ranks; ++r) {
       for_each_outcome(m_builder.what(), r, [&](const piece& p) {
@@ -272,18 +272,18 @@ void build_staged_two_shot(builder& b) {
 }
 
 // The same straight from the inputs to the outputs. Only the combining goes through scratch, for
-// the reason above: peers look at the output.
+// the reason above: peers read the output.
 void build_mapped_two_shot(builder& b) {
   const int ranks = b.ranks();
   const auto at = [](int r) { return static_cast<std::size_t>(r); };
   const std::vector<std::uint64_t> cuts = cut_evenly(send_bytes(b.what(), 0), b.element(), ranks);
   const auto size = [&](int r) { return cuts[at(r) + 1] - cuts[at(r)]; };
-  const auto meet = [&](int r, std::uint64_t flag) {
+  const auto synchronise = [&](int r, std::uint64_t flag) {
     for (int k = 1; k < ranks; ++k) b.signal(r, (r + k) % ranks, flag);
     for (int k = 1; k < ranks; ++k) b.wait(r, (r + k) % ranks, flag);
   };
   for (int r = 0; r < ranks; ++r) {
-    meet(r, 0);
+    synchronise(r, 0);
     const place in{space::send, cuts[at(r)]}, out{space::recv, cuts[at(r)]};
     const place sum = b.scratch(r, size(r));
     const std::vector<int> order = fold_order(b, r);
@@ -301,7 +301,7 @@ void build_mapped_two_shot(builder& b) {
       b.wait(r, q, 1);
       b.copy(r, theirs, remote(theirs), size(q), q);
     }
-    meet(r, 2);
+    synchronise(r, 2);
   }
 }
 

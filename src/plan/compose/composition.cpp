@@ -105,14 +105,14 @@ namespace {
 struct touch {
   std::uint64_t begin, end;
   bool write;
-  std::uint32_t who;  // primitive of the step
+  std::uint32_t primitive_index;  // primitive of the step
 };
 
 // What the primitives of a step touch, by rank and space.
 using touches = std::vector<std::vector<touch>>;
 
 void add_touch(const composition& c, touches& all, const primitive& p, const endpoint& e,
-               bool write, std::uint32_t who) {
+               bool write, std::uint32_t primitive_index) {
   const std::uint64_t size = size_of_space(c, e.rank, e.at.where);
   if (e.at.where == space::none || is_remote(e.at.where) || p.bytes > size ||
       e.at.offset > size - p.bytes || (write && e.at.where == space::send))
@@ -122,13 +122,13 @@ void add_touch(const composition& c, touches& all, const primitive& p, const end
                    (write && e.at.where == space::send ? " and is only read" : ""),
                "Give places inside the spaces; results go to recv or scratch.");
   all[static_cast<std::size_t>(e.rank) * 3 + static_cast<std::size_t>(e.at.where) - 1].push_back(
-      {e.at.offset, e.at.offset + p.bytes, write, who});
+      {e.at.offset, e.at.offset + p.bytes, write, primitive_index});
 }
 
 // The first conflict among touches sorted by begin, if there is one.
 bool conflict(std::vector<touch>& list, touch& a, touch& b) {
   std::sort(list.begin(), list.end(), [](const touch& x, const touch& y) {
-    return x.begin != y.begin ? x.begin < y.begin : x.who < y.who;
+    return x.begin != y.begin ? x.begin < y.begin : x.primitive_index < y.primitive_index;
   });
   // Of what began earlier, the write and the read that reach farthest, and the farthest of another
   // primitive than that one.
@@ -136,7 +136,7 @@ bool conflict(std::vector<touch>& list, touch& a, touch& b) {
   for (const touch& t : list) {
     for (int write = t.write ? 0 : 1; write < 2; ++write) {
       for (const touch* f : far[write]) {
-        if (!f || f->who == t.who || f->end <= t.begin) continue;
+        if (!f || f->primitive_index == t.primitive_index || f->end <= t.begin) continue;
         a = *f;
         b = t;
         return true;
@@ -144,9 +144,10 @@ bool conflict(std::vector<touch>& list, touch& a, touch& b) {
     }
     auto& mine = far[t.write ? 1 : 0];
     if (!mine[0] || t.end > mine[0]->end) {
-      if (mine[0] && mine[0]->who != t.who) mine[1] = mine[0];
+      if (mine[0] && mine[0]->primitive_index != t.primitive_index) mine[1] = mine[0];
       mine[0] = &t;
-    } else if (t.who != mine[0]->who && (!mine[1] || t.end > mine[1]->end)) {
+    } else if (t.primitive_index != mine[0]->primitive_index &&
+               (!mine[1] || t.end > mine[1]->end)) {
       mine[1] = &t;
     }
   }
@@ -168,8 +169,8 @@ void check_races(const composition& c) {
       if (!conflict(all[m], a, b)) continue;
       const std::uint64_t begin = std::max(a.begin, b.begin), end = std::min(a.end, b.end);
       const auto describe = [&](const touch& t) {
-        return std::string("primitive ") + std::to_string(t.who) + " (" +
-               to_text(c.steps[s][t.who]) + (t.write ? ") writes" : ") reads");
+        return std::string("primitive ") + std::to_string(t.primitive_index) + " (" +
+               to_text(c.steps[s][t.primitive_index]) + (t.write ? ") writes" : ") reads");
       };
       base::fail(errc::invalid_argument,
                  "a race in step " + std::to_string(s) + ": " + describe(a) + " and " +

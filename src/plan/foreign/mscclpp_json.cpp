@@ -272,14 +272,15 @@ class translator {
 
   // Each of the thread blocks signals the others.
   void barrier(const place_in_plan& here, const operation& o) {
-    const auto& who = m_barriers.at({here.rank, o.barrier, m_turn_of.at(here)});
-    if (static_cast<int>(who.size()) != o.barrier_blocks)
-      refuse(o.where + ": " + std::to_string(who.size()) + " thread blocks come to the barrier",
+    const auto& participants = m_barriers.at({here.rank, o.barrier, m_turn_of.at(here)});
+    if (static_cast<int>(participants.size()) != o.barrier_blocks)
+      refuse(o.where + ": " + std::to_string(participants.size()) +
+                 " thread blocks come to the barrier",
              "Correct num_threadblocks.");
-    for (const place_in_plan& other : who)
+    for (const place_in_plan& other : participants)
       if (other.block != here.block)
         m_builder.signal(here.rank, here.rank, flag("barrier", o.barrier, here.block, other.block));
-    for (const place_in_plan& other : who)
+    for (const place_in_plan& other : participants)
       if (other.block != here.block)
         m_builder.wait(here.rank, here.rank, flag("barrier", o.barrier, other.block, here.block));
   }

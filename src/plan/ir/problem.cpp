@@ -10,17 +10,17 @@
 namespace sucl::plan {
 namespace {
 
-enum class shape { one, per_rank, per_pair, custom };
+enum class count_list { one, per_rank, per_pair, custom };
 
-shape shape_of(kind k) {
+count_list count_list_of(kind k) {
   switch (k) {
     case kind::reduce_scatter:
     case kind::allgatherv:
     case kind::gatherv:
-    case kind::scatterv: return shape::per_rank;
-    case kind::alltoallv: return shape::per_pair;
-    case kind::group: return shape::custom;
-    default: return shape::one;
+    case kind::scatterv: return count_list::per_rank;
+    case kind::alltoallv: return count_list::per_pair;
+    case kind::group: return count_list::custom;
+    default: return count_list::one;
   }
 }
 
@@ -28,11 +28,11 @@ bool has_plan(kind k) { return k != kind::barrier && k <= kind::exscan; }
 
 std::size_t wanted_counts(const problem& p) {
   const auto ranks = static_cast<std::size_t>(p.ranks);
-  switch (shape_of(p.kind)) {
-    case shape::per_rank: return ranks;
-    case shape::per_pair: return ranks * ranks;
-    case shape::custom: return 2;
-    case shape::one: break;
+  switch (count_list_of(p.kind)) {
+    case count_list::per_rank: return ranks;
+    case count_list::per_pair: return ranks * ranks;
+    case count_list::custom: return 2;
+    case count_list::one: break;
   }
   return 1;
 }
@@ -44,7 +44,7 @@ std::uint64_t prefix(const std::vector<std::uint64_t>& counts, int end) {
 // The block of `index` among one count a rank, in elements.
 extent block_of(const problem& p, const std::vector<std::uint64_t>& displs, int index) {
   const auto i = static_cast<std::size_t>(index);
-  if (shape_of(p.kind) == shape::one)
+  if (count_list_of(p.kind) == count_list::one)
     return {static_cast<std::uint64_t>(index) * p.counts[0], p.counts[0]};
   return {displs.empty() ? prefix(p.counts, index) : displs[i], p.counts[i]};
 }
@@ -67,7 +67,8 @@ extent pair_block(const problem& p, bool sending, int self, int other) {
 }
 
 std::uint64_t span_of(const problem& p, const std::vector<std::uint64_t>& displs) {
-  if (shape_of(p.kind) == shape::one) return static_cast<std::uint64_t>(p.ranks) * p.counts[0];
+  if (count_list_of(p.kind) == count_list::one)
+    return static_cast<std::uint64_t>(p.ranks) * p.counts[0];
   if (displs.empty()) return prefix(p.counts, p.ranks);
   std::uint64_t end = 0;
   for (int r = 0; r < p.ranks; ++r) {
@@ -142,7 +143,7 @@ extent in_bytes(const problem& p, extent e) {
 // Results must not lie on each other.
 void check_overlap(const problem& p) {
   if (p.recv_displs.empty()) return;
-  const bool pairs = shape_of(p.kind) == shape::per_pair;
+  const bool pairs = count_list_of(p.kind) == count_list::per_pair;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks;
   for (int r = 0; r < (pairs ? p.ranks : 1); ++r) {
     blocks.clear();
@@ -215,7 +216,7 @@ void check(const problem& p) {
                std::string(sucl::name(p.kind)) + " of " + std::to_string(p.ranks) + " ranks has " +
                    std::to_string(p.counts.size()) + " counts",
                "It takes " + std::to_string(wanted) + ", and as many displacements or none.");
-  if (shape_of(p.kind) == shape::one && !(p.send_displs.empty() && p.recv_displs.empty()))
+  if (count_list_of(p.kind) == count_list::one && !(p.send_displs.empty() && p.recv_displs.empty()))
     base::fail(errc::invalid_count, std::string(sucl::name(p.kind)) + " takes no displacements",
                "Use the v-form.");
   // 2^60 keeps every sum of offsets below 64 bits.

@@ -56,8 +56,8 @@ struct piece {
 /// `counts` are elements. One entry: the count of the uniform forms, as in <sucl/abi/backend.h>
 /// (allgather, gather: from each rank; scatter, alltoall, reduce_scatter_block: to each; broadcast,
 /// reduce, allreduce: all of it). The v-forms and reduce_scatter have one entry a rank, alltoallv
-/// has ranks x ranks of them, [from * ranks + to]. Displacements, in elements and of the same
-/// shape as `counts`, say where blocks lie in the larger buffer; empty: packed in order of rank.
+/// has ranks x ranks of them, [from * ranks + to]. Displacements, in elements and as
+/// many as `counts`, say where blocks lie in the larger buffer; empty: packed in order of rank.
 ///
 /// kind::group stands for a custom composition: counts = {elements of send, elements of recv},
 /// and `outcome` says what every rank must hold.

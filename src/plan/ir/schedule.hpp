@@ -3,7 +3,7 @@
 
 /// @file
 /// The schedule: what every rank does, instruction by instruction, as plain data. The meaning of
-/// each field is fixed by docs/reference/plan-ir.md; this header is its C++ shape.
+/// each field is fixed by docs/reference/plan-ir.md; this header is its C++ form.
 #pragma once
 
 #include "plan/ir/problem.hpp"

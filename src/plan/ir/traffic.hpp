@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Who moves how much to whom: what a schedule asks of the network, without time.
+/// How much each rank sends to each other: the load of a schedule on the network, without time.
 #pragma once
 
 #include "plan/ir/schedule.hpp"

@@ -145,11 +145,11 @@ void stripe_reduction(composition& c, const primitive& p, const std::vector<int>
 
 // The nodes that have leaves, without the root's, in order around the ring, with their leaves.
 std::vector<std::vector<endpoint>> nodes_after(const primitive& p, int group, int ranks) {
-  const int nodes = (ranks + group - 1) / group, home = p.root.rank / group;
+  const int nodes = (ranks + group - 1) / group, local = p.root.rank / group;
   std::vector<std::vector<endpoint>> all(static_cast<std::size_t>(nodes));
   for (const endpoint& l : p.leaves)
-    if (l.rank / group != home)
-      all[static_cast<std::size_t>((l.rank / group - home + nodes) % nodes)].push_back(l);
+    if (l.rank / group != local)
+      all[static_cast<std::size_t>((l.rank / group - local + nodes) % nodes)].push_back(l);
   std::erase_if(all, [](const auto& leaves) { return leaves.empty(); });
   return all;
 }
@@ -164,16 +164,16 @@ void ring_multicast(composition& c, const primitive& p, int group, substeps& mad
     made.add(hop, like(p, gate, to_vector(others)));
     from = gate;
   }
-  std::vector<endpoint> home = p.leaves;
-  made.add(0, like(p, p.root, take(home, [&](const endpoint& l) {
+  std::vector<endpoint> local = p.leaves;
+  made.add(0, like(p, p.root, take(local, [&](const endpoint& l) {
                      return l.rank / group == p.root.rank / group;
                    })));
 }
 
 void ring_reduction(composition& c, const primitive& p, int group, substeps& made) {
   auto nodes = nodes_after(p, group, c.what.ranks);
-  std::vector<endpoint> home = p.leaves;
-  home = take(home, [&](const endpoint& l) { return l.rank / group == p.root.rank / group; });
+  std::vector<endpoint> local = p.leaves;
+  local = take(local, [&](const endpoint& l) { return l.rank / group == p.root.rank / group; });
   endpoint sum;  // of the nodes so far
   std::size_t hop = 0;
   for (std::size_t n = nodes.size(); n-- > 0;) {
@@ -192,14 +192,14 @@ void ring_reduction(composition& c, const primitive& p, int group, substeps& mad
     made.add(++hop, like(p, both, {part, sum}));
     sum = both;
   }
-  if (nodes.empty() || home.empty()) {
-    made.add(++hop, like(p, p.root, nodes.empty() ? home : std::vector<endpoint>{sum}));
+  if (nodes.empty() || local.empty()) {
+    made.add(++hop, like(p, p.root, nodes.empty() ? local : std::vector<endpoint>{sum}));
     return;
   }
-  endpoint part = home[0];
-  if (home.size() > 1 || part.rank != p.root.rank) {
+  endpoint part = local[0];
+  if (local.size() > 1 || part.rank != p.root.rank) {
     part = p.root;
-    made.add(0, like(p, part, home));
+    made.add(0, like(p, part, local));
   }
   made.add(++hop, like(p, p.root, {part, sum}));
 }

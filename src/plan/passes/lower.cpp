@@ -30,7 +30,7 @@ class step_writer {
     move(p, first, p.root);
     for (const endpoint& l : p.leaves) {
       if (l.rank == first.rank) continue;
-      m_sums.push_back({p.root.rank, p.level, p.root.at, land(p, l), p.bytes, false});
+      m_sums.push_back({p.root.rank, p.level, p.root.at, landing_place(p, l), p.bytes, false});
     }
   }
 
@@ -65,7 +65,7 @@ class step_writer {
   };
 
   // A leaf's part in scratch of the root.
-  place land(const primitive& p, const endpoint& leaf) {
+  place landing_place(const primitive& p, const endpoint& leaf) {
     touch(p.root.rank);
     const endpoint landing{p.root.rank, m_builder.scratch(p.root.rank, p.bytes)};
     move(p, leaf, landing);
@@ -80,23 +80,23 @@ class step_writer {
     const auto is_own = [&](const endpoint& l) { return l.rank == p.root.rank; };
     const auto own = static_cast<std::size_t>(
         std::find_if(p.leaves.begin(), p.leaves.end(), is_own) - p.leaves.begin());
-    const bool within = own < p.leaves.size() && meet(p.leaves[own].at, p.root.at, p.bytes);
+    const bool within = own < p.leaves.size() && overlap(p.leaves[own].at, p.root.at, p.bytes);
     const std::size_t first = own == 1 && within ? 1 : 0;
     // What is folded into may not be the place of a part that comes later.
     place to = p.root.at;
     if (within && own > 1)
-      to = land(p, p.leaves[first]);
+      to = landing_place(p, p.leaves[first]);
     else
       move(p, p.leaves[first], p.root);
     const auto add = [&](place part, bool copies) {
       m_sums.push_back({p.root.rank, p.level, copies ? p.root.at : to, part, p.bytes, copies});
     };
     for (std::size_t l = 0; l < p.leaves.size(); ++l)
-      if (l != first) add(l == own ? p.leaves[l].at : land(p, p.leaves[l]), false);
+      if (l != first) add(l == own ? p.leaves[l].at : landing_place(p, p.leaves[l]), false);
     if (to != p.root.at) add(to, true);
   }
 
-  static bool meet(place a, place b, std::uint64_t bytes) {
+  static bool overlap(place a, place b, std::uint64_t bytes) {
     return a.where == b.where && a.offset < b.offset + bytes && b.offset < a.offset + bytes;
   }
 

@@ -10,7 +10,7 @@
 namespace sucl::plan {
 namespace {
 
-constexpr std::size_t for_ever = ~std::size_t{0};
+constexpr std::size_t never = ~std::size_t{0};
 
 // An access to scratch by one instruction, and the instruction that ends it (its fence).
 struct scratch_access {
@@ -22,7 +22,7 @@ struct scratch_access {
 // A run of scratch that is used as one, and its life in instructions of its channel.
 struct object {
   std::uint64_t begin = 0, end = 0;
-  std::size_t channel = 0, from = for_ever, until = 0;
+  std::size_t channel = 0, from = never, until = 0;
   bool shared = false;  // by channels
   std::uint64_t packed = 0;
 };
@@ -44,7 +44,7 @@ std::vector<std::size_t> ends_of(const channel& c) {
     for (std::size_t n = 0; n + keep < open.size(); ++n) until[open[n]] = k;
     open.erase(open.begin(), open.end() - static_cast<std::ptrdiff_t>(keep));
   }
-  for (const std::size_t k : open) until[k] = for_ever;
+  for (const std::size_t k : open) until[k] = never;
   return until;
 }
 
@@ -75,7 +75,7 @@ std::vector<object> objects_of(const std::vector<scratch_access>& all) {
     o.until = std::max(o.until, a.until);
   }
   for (object& o : list)
-    if (o.shared) o.channel = o.from = 0, o.until = for_ever;
+    if (o.shared) o.channel = o.from = 0, o.until = never;
   return list;
 }
 
@@ -134,10 +134,10 @@ std::uint64_t place_all(std::vector<object>& list, std::uint64_t unit) {
     return std::tie(b->shared, a->channel, a->from) < std::tie(a->shared, b->channel, b->from);
   });
   const auto length = [&](const object* o) { return (o->end - o->begin + unit - 1) / unit * unit; };
-  const auto dies_later = [](const object* a, const object* b) {
+  const auto ends_later = [](const object* a, const object* b) {
     return std::tie(a->until, a->packed) > std::tie(b->until, b->packed);
   };
-  std::vector<const object*> alive;  // a heap: who dies first is in front
+  std::vector<const object*> alive;  // a heap: the object that ends first is in front
   arena space_left(0);
   const object* last = nullptr;
   for (object* o : order) {
@@ -148,12 +148,12 @@ std::uint64_t place_all(std::vector<object>& list, std::uint64_t unit) {
     last = o;
     while (!alive.empty() && alive.front()->until < o->from) {
       space_left.give_back(alive.front()->packed, length(alive.front()));
-      std::pop_heap(alive.begin(), alive.end(), dies_later);
+      std::pop_heap(alive.begin(), alive.end(), ends_later);
       alive.pop_back();
     }
     o->packed = space_left.take(length(o));
     alive.push_back(o);
-    std::push_heap(alive.begin(), alive.end(), dies_later);
+    std::push_heap(alive.begin(), alive.end(), ends_later);
   }
   return space_left.top();
 }

@@ -35,9 +35,10 @@ std::vector<bool> cuts_of(const channel& code) {
   return cut;
 }
 
-class turner {
+class peer_rotation {
  public:
-  turner(std::size_t ranks, const std::vector<int>& factors) : m_factors(factors), m_far(ranks) {}
+  peer_rotation(std::size_t ranks, const std::vector<int>& factors)
+      : m_factors(factors), m_far(ranks) {}
 
   void turn(int rank, channel& code) {
     if (rank != m_rank) std::fill(m_far.begin(), m_far.end(), unknown);
@@ -87,7 +88,7 @@ class turner {
 }  // namespace
 
 schedule rotate_peers(schedule s, const std::vector<int>& factors) {
-  turner t(s.ranks.size(), factors);
+  peer_rotation t(s.ranks.size(), factors);
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
     for (channel& c : s.ranks[r].channels) t.turn(static_cast<int>(r), c);
   return s;

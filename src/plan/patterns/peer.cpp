@@ -8,7 +8,7 @@ namespace sucl::plan {
 namespace {
 
 // Raises the flag of these ranks and waits for theirs.
-void meet(builder& b, int rank, const std::vector<int>& others, std::uint64_t flag) {
+void synchronise(builder& b, int rank, const std::vector<int>& others, std::uint64_t flag) {
   for (const int o : others) b.signal(rank, o, flag);
   for (const int o : others) b.wait(rank, o, flag);
 }
@@ -21,7 +21,7 @@ void peer_barrier(builder& b, const team& t, std::uint64_t flag) {
   for (int m = 0; m < n; ++m) {
     others.clear();
     for (int k = 1; k < n; ++k) others.push_back(t.ranks[static_cast<std::size_t>((m + k) % n)]);
-    meet(b, t.ranks[static_cast<std::size_t>(m)], others, flag);
+    synchronise(b, t.ranks[static_cast<std::size_t>(m)], others, flag);
   }
 }
 
@@ -93,7 +93,7 @@ void peer_exchange(builder& b, const team& t, std::uint64_t bytes, const std::ve
     if (list.empty()) b.copy(rank, base, t.input(0), bytes);
     for (std::size_t p = 0; p < list.size(); ++p) {
       const std::uint64_t at = begin(w[p + 1]), length = size(w[p + 1]);
-      meet(b, rank, partners(t, list[p], m), flag);
+      synchronise(b, rank, partners(t, list[p], m), flag);
       if (p == 0) b.copy(rank, base + at, t.input(static_cast<std::size_t>(m)) + at, length);
       for (int k = 1; k < list[p].factor; ++k) {
         const auto other = static_cast<std::size_t>(list[p].partner(m, k));
@@ -102,7 +102,7 @@ void peer_exchange(builder& b, const team& t, std::uint64_t bytes, const std::ve
       }
     }
     for (std::size_t p = list.size(); p-- > 0;) {
-      meet(b, rank, partners(t, list[p], m), flag);
+      synchronise(b, rank, partners(t, list[p], m), flag);
       for (int k = 1; k < list[p].factor; ++k) {
         const auto other = static_cast<std::size_t>(list[p].partner(m, k));
         const window theirs = w[p].part((list[p].digit(m) + k) % list[p].factor, list[p].factor);

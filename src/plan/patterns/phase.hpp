@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The phases of a recursive exchange: who meets whom, and over which chunks.
+/// The phases of a recursive exchange: the pairs of ranks, and the chunks that they exchange.
 #pragma once
 
 #include <vector>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The k-nomial tree (binomial for radix 2), as who talks to whom.
+/// The k-nomial tree (binomial for radix 2), as pairs of parent and child.
 #pragma once
 
 #include "plan/patterns/team.hpp"

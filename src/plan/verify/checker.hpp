@@ -40,7 +40,7 @@ class checker {
   [[noreturn]] void stop(verdict v, const std::string& why) const;
   [[noreturn]] void stop(fault f, std::uint32_t t, std::uint32_t pc, space s, std::uint64_t offset,
                          std::uint64_t bytes, const std::string& why) const;
-  std::string who(access a) const;
+  std::string text_of(access a) const;
 
   // --- memory
   memory& at(int rank, space s) {
@@ -85,9 +85,9 @@ class checker {
   void check_fixed(int rank, const piece& part, std::uint64_t offset, symbol found);
   void check_same(int rank, std::uint64_t offset, std::uint64_t end, symbol found);
 
-  // What `t` publishes to a rank that can learn from it.
+  // What `t` publishes to a rank that observes it.
   std::uint32_t publish(std::uint32_t t, int peer) {
-    return m_clocks.learns(peer, t) ? m_snapshots.hold(m_clocks.release(t)) : 0;
+    return m_clocks.observes(peer, t) ? m_snapshots.hold(m_clocks.release(t)) : 0;
   }
   const thread_state& state(std::uint32_t t) const { return m_threads[t]; }
   const instruction& code(std::uint32_t t, std::uint32_t pc) const {

@@ -8,7 +8,7 @@
 namespace sucl::plan {
 namespace {
 
-constexpr std::size_t max_news = 16;     // beyond a base, before there is a new one
+constexpr std::size_t max_updates = 16;  // beyond a base, before there is a new one
 constexpr std::size_t max_merged = 32;   // bases that a thread remembers
 constexpr std::size_t min_shared = 128;  // below, comparing costs more than it saves
 constexpr std::size_t places = 4096;     // for bases that are known
@@ -87,7 +87,7 @@ void clocks::make_groups(const schedule& s) {
       if (t.width == 1) continue;
       t.clock.assign(2 * std::size_t{t.width}, 0);
       t.common = share(t.clock);
-      if (m_shared[r]) learn(t, m_start[r], 1);
+      if (m_shared[r]) raise_entry(t, m_start[r], 1);
     }
   }
 }
@@ -146,16 +146,16 @@ clocks::base clocks::share(const std::vector<std::uint32_t>& clock) {
   return known;
 }
 
-void clocks::learn(thread& me, std::uint32_t place, std::uint32_t value) {
+void clocks::raise_entry(thread& me, std::uint32_t place, std::uint32_t value) {
   if (me.clock[place] >= value) return;
   me.clock[place] = value;
-  me.news.push_back(place);
+  me.updates.push_back(place);
 }
 
 void clocks::merge(thread& me, const base& other) {
   if (std::find(me.merged.begin(), me.merged.end(), other) != me.merged.end()) return;
   m_cost.take_steps(other->size());
-  for (std::uint32_t i = 0; i < other->size(); ++i) learn(me, i, (*other)[i]);
+  for (std::uint32_t i = 0; i < other->size(); ++i) raise_entry(me, i, (*other)[i]);
   if (me.merged.size() == max_merged) me.merged.erase(me.merged.begin());
   me.merged.push_back(other);
 }
@@ -164,18 +164,18 @@ clocks::snapshot clocks::release(std::uint32_t t) {
   thread& me = m_threads[t];
   if (me.width == 1) return nullptr;
   if (!me.changed) return me.published;
-  if (me.news.size() > max_news) {
+  if (me.updates.size() > max_updates) {
     me.common = share(me.clock);
-    me.news.clear();
+    me.updates.clear();
   }
-  learn(me, me.index, me.epoch++);
-  learn(me, me.width + me.index, me.finished);
-  m_cost.take_steps(me.news.size());
-  std::sort(me.news.begin(), me.news.end());
-  me.news.erase(std::unique(me.news.begin(), me.news.end()), me.news.end());
+  raise_entry(me, me.index, me.epoch++);
+  raise_entry(me, me.width + me.index, me.finished);
+  m_cost.take_steps(me.updates.size());
+  std::sort(me.updates.begin(), me.updates.end());
+  me.updates.erase(std::unique(me.updates.begin(), me.updates.end()), me.updates.end());
   const auto p = std::make_shared<publication>();
   p->common = me.common;
-  for (const std::uint32_t place : me.news) p->news.emplace_back(place, me.clock[place]);
+  for (const std::uint32_t place : me.updates) p->updates.emplace_back(place, me.clock[place]);
   me.published = p;
   me.changed = false;
   return me.published;
@@ -185,7 +185,7 @@ void clocks::acquire(std::uint32_t t, const snapshot& s) {
   thread& me = m_threads[t];
   if (!s || me.width == 1) return;
   if (s->common != me.common) merge(me, s->common);
-  for (const auto& [place, value] : s->news) learn(me, place, value);
+  for (const auto& [place, value] : s->updates) raise_entry(me, place, value);
   me.changed = true;
 }
 

@@ -30,7 +30,7 @@ class clocks {
   using base = std::shared_ptr<const std::vector<std::uint32_t>>;
   struct publication {
     base common;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> news;  // place in the clock, value
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> updates;  // place in the clock, value
   };
   using snapshot = std::shared_ptr<const publication>;
 
@@ -47,7 +47,7 @@ class clocks {
   /// Whether only channels of this rank ever touch its memory.
   bool is_private(int rank) const { return !m_shared[static_cast<std::size_t>(rank)]; }
   /// Whether channels of `rank` keep what thread `t` publishes: they share memory.
-  bool learns(int rank, std::uint32_t t) const {
+  bool observes(int rank, std::uint32_t t) const {
     return m_threads[t].width > 1 && m_threads[t].group == m_group[static_cast<std::size_t>(rank)];
   }
 
@@ -71,9 +71,9 @@ class clocks {
     return covered(me, past);
   }
 
-  /// What `t` publishes with a signal or a send; null where no thread could learn from it.
+  /// What `t` publishes with a signal or a send; null where no thread could use it.
   snapshot release(std::uint32_t t);
-  /// `t` learns what was published.
+  /// Raises the clock of `t` to what was published.
   void acquire(std::uint32_t t, const snapshot& s);
 
   /// Joins the clocks of all channels of `rank` into its channel 0: the end of the rank.
@@ -86,18 +86,18 @@ class clocks {
     std::uint32_t width = 0;  // clocks in the group; 1: alone
     std::uint32_t epoch = 1;
     std::uint32_t finished = 0;
-    bool changed = true;               // since the last release
-    std::vector<std::uint32_t> clock;  // epochs, then finished transfers
-    base common;                       // what it holds at least
-    std::vector<base> merged;          // other such bases, the latest
-    std::vector<std::uint32_t> news;   // places that may hold more than the base
+    bool changed = true;                 // since the last release
+    std::vector<std::uint32_t> clock;    // epochs, then finished transfers
+    base common;                         // what it holds at least
+    std::vector<base> merged;            // other such bases, the latest
+    std::vector<std::uint32_t> updates;  // places that may hold more than the base
     snapshot published;
   };
 
   bool covered(const thread& me, access past) const;
   base keep(const std::vector<std::uint32_t>& clock);
   base share(const std::vector<std::uint32_t>& clock);
-  static void learn(thread& me, std::uint32_t place, std::uint32_t value);
+  static void raise_entry(thread& me, std::uint32_t place, std::uint32_t value);
   void merge(thread& me, const base& other);
   void make_groups(const schedule& s);
 

@@ -46,7 +46,7 @@ void checker::stop(fault f, std::uint32_t t, std::uint32_t pc, space s, std::uin
   stop(std::move(v), why);
 }
 
-std::string checker::who(access a) const {
+std::string checker::text_of(access a) const {
   if (a.thread >= m_clocks.threads())
     return "the start of rank " + std::to_string(a.thread - m_clocks.threads());
   const thread_state& t = state(a.thread);
@@ -63,7 +63,7 @@ void checker::prepare() {
   m_memories.resize(static_cast<std::size_t>(ranks) * 3);
   for (int r = 0; r < ranks; ++r) {
     const program& p = m_schedule.ranks[static_cast<std::size_t>(r)];
-    // Who knows that all have begun needs no word of it from the owner.
+    // A rank that knows that all have begun needs no signal of the owner.
     const access start = m_entry == entry::together ? access{} : m_clocks.start_of(r);
     at(r, space::send).reset(send_bytes(m_schedule.what, r), start, m_cost);
     at(r, space::recv).reset(recv_bytes(m_schedule.what, r), start, m_cost);
@@ -88,8 +88,9 @@ void checker::prepare() {
 void checker::check_order(std::uint32_t t, std::uint32_t pc, space s, const memory& m,
                           memory::cursor at, access past, const char* act, const char* past_act) {
   if (m_clocks.ordered(t, past)) return;
-  stop(fault::race, t, pc, s, m[at].begin, m.end_of(at) - m[at].begin,
-       std::string(act) + " what " + who(past) + " " + past_act + " and nothing orders the two");
+  stop(
+      fault::race, t, pc, s, m[at].begin, m.end_of(at) - m[at].begin,
+      std::string(act) + " what " + text_of(past) + " " + past_act + " and nothing orders the two");
 }
 
 void checker::note_read(segment& g, access as) {

@@ -93,7 +93,7 @@ void checker::check_last(int rank, space s, const memory& m, memory::cursor k, a
   v.where = s;
   v.offset = m[k].begin;
   v.bytes = m.end_of(k) - m[k].begin;
-  stop(std::move(v), "nothing says that " + who(a) + " is done with it");
+  stop(std::move(v), "nothing says that " + text_of(a) + " is done with it");
 }
 
 void checker::check_piece(int rank, const piece& part) {

@@ -77,7 +77,7 @@ std::int64_t rank_count(const machine& m) {
   return m.levels.empty() ? 1 : m.levels[0].groups * member_ranks(m, 0);
 }
 
-std::size_t meeting_level(const machine& m, std::int64_t a, std::int64_t b) {
+std::size_t common_level(const machine& m, std::int64_t a, std::int64_t b) {
   std::int64_t ranks = 1;
   std::size_t level = m.levels.size();
   // From the innermost outwards, until both are in one group.

@@ -103,7 +103,7 @@ std::int64_t rank_count(const machine& m);
 std::int64_t member_ranks(const machine& m, std::size_t level);
 
 /// The level that a message between two different ranks belongs to.
-std::size_t meeting_level(const machine& m, std::int64_t a, std::int64_t b);
+std::size_t common_level(const machine& m, std::int64_t a, std::int64_t b);
 
 /// The factors of a hierarchy of `ranks` ranks that follows the machine, outermost first: levels
 /// that so few ranks do not reach are left out, and levels of one member. One factor a level, so

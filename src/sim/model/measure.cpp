@@ -72,7 +72,7 @@ double memory_bandwidth(int threads) {
 }
 
 // Half the time in which two threads answer each other through one word, in the best of some
-// rounds: who shares the processors must not count.
+// rounds: other users of the processors must not count.
 double flag_latency() {
   constexpr int rounds = 200, turns = 20;
   std::atomic<int> word{0};

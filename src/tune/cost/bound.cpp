@@ -143,7 +143,7 @@ class bounder {
     for (std::size_t l = 0; l < levels.size(); ++l) by_group(l, sim::member_ranks(m_machine, l));
     for (const sim::level& l : levels)
       if (&l - levels.data() ==
-          static_cast<std::ptrdiff_t>(sim::meeting_level(m_machine, 0, m_problem.ranks - 1)))
+          static_cast<std::ptrdiff_t>(sim::common_level(m_machine, 0, m_problem.ranks - 1)))
         offer(latency_of(l), "the latency of a message by " + l.name);
   }
 
@@ -183,12 +183,12 @@ class bounder {
 
   // Each root's `per_root` bytes go to all ranks in `w`.
   void spreading(const wiring& w, double per_root, bool reversed) {
-    roots shape(static_cast<std::size_t>(w.ranks), 1);
+    roots wanted(static_cast<std::size_t>(w.ranks), 1);
     if (rooted(m_problem.kind)) {
-      shape.assign(shape.size(), 0);
-      shape[static_cast<std::size_t>(m_problem.root)] = 1;
+      wanted.assign(wanted.size(), 0);
+      wanted[static_cast<std::size_t>(m_problem.root)] = 1;
     }
-    const cut c = tightest_cut(w, shape);
+    const cut c = tightest_cut(w, wanted);
     if (c.units == 0) return;
     std::vector<bool> inside(static_cast<std::size_t>(w.nodes));
     for (const int n : c.inside) inside[static_cast<std::size_t>(n)] = true;

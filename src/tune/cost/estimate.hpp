@@ -3,7 +3,7 @@
 
 /// @file
 /// A rough estimate of a plan's time from its recipe alone, without building it: what search sorts
-/// its candidates by. The simulator has the last word.
+/// its candidates by. The simulator decides.
 #pragma once
 
 #include "plan/algorithms/algorithms.hpp"

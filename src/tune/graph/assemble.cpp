@@ -107,7 +107,7 @@ void assembly::spread(const std::vector<tree>& trees, const std::vector<parcel>&
     const hop& h = along.hops[one.hop];
     if (p.bytes == 0) continue;
     item out;
-    out.what = deed::send;
+    out.what = action::send;
     out.peer = h.to;
     out.at = at(p, along.root, h.from);
     out.bytes = p.bytes;
@@ -116,7 +116,7 @@ void assembly::spread(const std::vector<tree>& trees, const std::vector<parcel>&
     else if (!m_results.empty())
       need_results(out, along.root, p);
     item in;
-    in.what = deed::receive;
+    in.what = action::receive;
     in.peer = h.from;
     in.at = at(p, along.root, h.to);
     in.bytes = p.bytes;
@@ -163,7 +163,7 @@ void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>&
     const int from = along.hops[one->hop].to, to = along.hops[one->hop].from;
     if (p.bytes == 0) continue;
     item out;
-    out.what = deed::send;
+    out.what = action::send;
     out.peer = to;
     out.at = own(p, along.root, from);
     out.bytes = p.bytes;
@@ -173,7 +173,7 @@ void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>&
       combine(out, one->parcel, from, out.at, mine);
     }
     item in;
-    in.what = deed::receive;
+    in.what = action::receive;
     in.peer = from;
     in.at = m_builder.scratch(to, p.bytes);
     in.bytes = p.bytes;
@@ -262,7 +262,7 @@ void assembly::await(int number, const item& i) {
 
 void assembly::write(const track& l, int number) {
   m_builder.set_channel(m_channel[index(number)]);
-  if (!l.items.empty() && l.items.front().what == deed::receive) return write_receives(l, number);
+  if (!l.items.empty() && l.items.front().what == action::receive) return write_receives(l, number);
   for (const item& i : l.items) {
     await(number, i);
     for (const local_step& s : i.before) {
@@ -271,7 +271,7 @@ void assembly::write(const track& l, int number) {
       else
         m_builder.copy(l.rank, s.dst, s.src, i.before_bytes);
     }
-    if (i.what == deed::send) {
+    if (i.what == action::send) {
       m_builder.send(l.rank, i.peer, i.at, i.bytes);
       m_builder.fence(l.rank, window);
     }

@@ -49,13 +49,13 @@ class assembly {
   void finish();
 
  private:
-  enum class deed : std::uint8_t { send, receive, local };
+  enum class action : std::uint8_t { send, receive, local };
   struct local_step {
     bool reduces = false;
     plan::place dst, src;
   };
   struct item {
-    deed what = deed::local;
+    action what = action::local;
     int peer = -1;
     plan::place at;
     std::uint64_t bytes = 0;

@@ -23,9 +23,9 @@ struct growing {
   bool has(int rank) const { return at[index(rank)] >= 0; }
 };
 
-class grower {
+class early_tree_builder {
  public:
-  grower(const route_table& routes, const roots& wanted, bool in_turn)
+  early_tree_builder(const route_table& routes, const roots& wanted, bool in_turn)
       : m_routes(routes),
         m_in_turn(in_turn),
         m_free(routes.seconds.size()),
@@ -119,7 +119,7 @@ class grower {
 }  // namespace
 
 std::vector<tree> early_trees(const route_table& routes, const roots& wanted, bool in_turn) {
-  return grower(routes, wanted, in_turn).run();
+  return early_tree_builder(routes, wanted, in_turn).run();
 }
 
 }  // namespace sucl::tune

@@ -28,7 +28,7 @@ struct half {
   sim::machine m;  // with the links as data flows from the roots
   std::unique_ptr<sim::paths> paths;
   wiring wires;
-  std::map<std::tuple<tree_recipe::shape, int, double>, std::vector<tree>> trees;
+  std::map<std::tuple<tree_recipe::tree_type, int, double>, std::vector<tree>> trees;
   std::map<int, double> times;
 };
 
@@ -41,12 +41,12 @@ std::string number_text(double value) {
 }  // namespace
 
 std::string to_text(const tree_recipe& r) {
-  using shape = tree_recipe::shape;
+  using tree_type = tree_recipe::tree_type;
   using order = tree_recipe::order;
   const std::string trees =
-      r.trees == shape::balanced
+      r.trees == tree_type::balanced
           ? "number=" + std::to_string(r.number) + ";depth=" + number_text(r.depth)
-          : std::string(r.trees == shape::early ? "early=1" : "shallow=1");
+          : std::string(r.trees == tree_type::early ? "early=1" : "shallow=1");
   return "trees(" + trees + ";segments=" + std::to_string(r.segments) +
          (r.by == order::pairs    ? ";pairs=1"
           : r.by == order::strict ? ";strict=1"
@@ -67,7 +67,7 @@ struct tree_planner::state {
   plan::problem apart;  // not in place
   std::unique_ptr<half> out, in;
   std::vector<std::uint64_t> offsets;  // of each root's data, in the whole
-  roots shape;                         // 1 for each root
+  roots tree_roots;                    // 1 for each root
 
   bool rooted_vector() const { return what.kind == kind::broadcast || what.kind == kind::reduce; }
   std::uint64_t bytes_of(int root) const { return offsets[index(root) + 1] - offsets[index(root)]; }
@@ -77,8 +77,8 @@ struct tree_planner::state {
     const bool reduces =
         p.kind == kind::reduce || p.kind == kind::reduce_scatter_block || p.kind == kind::allreduce;
     const bool spreads = !reduces || p.kind == kind::allreduce;
-    shape.assign(index(p.ranks), rooted_vector() ? 0 : 1);
-    shape[index(p.root)] = 1;
+    tree_roots.assign(index(p.ranks), rooted_vector() ? 0 : 1);
+    tree_roots[index(p.root)] = 1;
     if (spreads) out = make_half(m, false);
     if (reduces) in = make_half(m, true);
     const std::uint64_t bytes = p.counts.at(0) * p.element_bytes;
@@ -105,7 +105,7 @@ struct tree_planner::state {
                  "the graph of " + m.name + " has " + std::to_string(h->wires.nodes) + " nodes",
                  "Trees are packed in graphs of at most " + std::to_string(max_nodes) +
                      " nodes; describe larger machines by levels.");
-    const cut limit = tightest_cut(h->wires, shape);
+    const cut limit = tightest_cut(h->wires, tree_roots);
     if (limit.units == 0)
       base::fail(errc::invalid_argument,
                  "in the graph of " + m.name + " no links lead from some of the " +
@@ -115,7 +115,7 @@ struct tree_planner::state {
   }
 
   roots wanted(int trees) const {
-    roots all = shape;
+    roots all = tree_roots;
     for (auto& r : all) r *= trees;
     return all;
   }
@@ -140,21 +140,21 @@ struct tree_planner::state {
   }
 
   const std::vector<tree>& trees_of(half& h, const tree_recipe& r) const {
-    using kinds = tree_recipe::shape;
-    const bool balanced = r.trees == kinds::balanced;
+    using tree_type = tree_recipe::tree_type;
+    const bool balanced = r.trees == tree_type::balanced;
     const auto [known, fresh] =
         h.trees.try_emplace({r.trees, balanced ? r.number : 1, balanced ? r.depth : 0});
     if (fresh && balanced)
       known->second = balanced_trees(routes_of(h, 1), wanted(r.number),
                                      time_of(h, r.number) * balance_slack, r.depth);
     else if (fresh)
-      known->second = early_trees(routes_of(h, static_cast<double>(bytes_of(what.root))), shape,
-                                  r.trees == kinds::early);
+      known->second = early_trees(routes_of(h, static_cast<double>(bytes_of(what.root))),
+                                  tree_roots, r.trees == tree_type::early);
     return known->second;
   }
 
   std::vector<parcel> parcels_of(const std::vector<tree>& trees, const tree_recipe& r) const {
-    const int number = r.trees == tree_recipe::shape::balanced ? r.number : 1;
+    const int number = r.trees == tree_recipe::tree_type::balanced ? r.number : 1;
     std::vector<int> before(index(what.ranks));  // trees of each root
     std::vector<std::vector<std::uint64_t>> ends(index(what.ranks));
     std::vector<parcel> all;
@@ -182,8 +182,8 @@ struct tree_planner::state {
   // Kept for each order of links.
   const made& times(tree_recipe r) {
     r.by = tree_recipe::order::strict;
-    for (const auto& [known, what_it_takes] : m_times)
-      if (known == r) return what_it_takes;
+    for (const auto& [known, seconds] : m_times)
+      if (known == r) return seconds;
     return m_times.emplace_back(r, find_times(r)).second;
   }
 
@@ -266,15 +266,15 @@ tree_planner::~tree_planner() = default;
 double tree_planner::predicted_seconds(const tree_recipe& r) { return m_state->times(r).end; }
 
 double tree_planner::messages(const tree_recipe& r) {
-  const int number = r.trees == tree_recipe::shape::balanced ? r.number : 1;
+  const int number = r.trees == tree_recipe::tree_type::balanced ? r.number : 1;
   double roots = 0;
-  for (const auto r0 : m_state->shape) roots += static_cast<double>(r0);
+  for (const auto r0 : m_state->tree_roots) roots += static_cast<double>(r0);
   const int halves = (m_state->in ? 1 : 0) + (m_state->out ? 1 : 0);
   return roots * number * r.segments * (m_state->what.ranks - 1) * halves;
 }
 
 bool tree_planner::long_messages(const tree_recipe& r) {
-  const int number = r.trees == tree_recipe::shape::balanced ? r.number : 1;
+  const int number = r.trees == tree_recipe::tree_type::balanced ? r.number : 1;
   const double bytes = static_cast<double>(m_state->bytes_of(m_state->what.root)) / number /
                        static_cast<double>(r.segments);
   for (half* h : {m_state->in.get(), m_state->out.get()}) {
@@ -291,7 +291,7 @@ bool tree_planner::long_messages(const tree_recipe& r) {
 }
 
 double tree_planner::busiest(const tree_recipe& r) {
-  const int number = r.trees == tree_recipe::shape::balanced ? r.number : 1;
+  const int number = r.trees == tree_recipe::tree_type::balanced ? r.number : 1;
   const double bytes = static_cast<double>(m_state->bytes_of(m_state->what.root)) / number;
   double most = 0;
   for (half* h : {m_state->in.get(), m_state->out.get()})
@@ -304,7 +304,7 @@ double tree_planner::efficiency(int trees) {
   double worst = 1;
   for (half* h : {m_state->in.get(), m_state->out.get()}) {
     if (!h) continue;
-    const cut limit = tightest_cut(h->wires, m_state->shape);
+    const cut limit = tightest_cut(h->wires, m_state->tree_roots);
     const double best = static_cast<double>(limit.units) / limit.bandwidth * trees;
     worst = std::min(worst, best / m_state->time_of(*h, trees));
   }

@@ -18,7 +18,7 @@ namespace sucl::tune {
 
 /// How the trees of a plan are made, and in which order links carry what they send.
 struct tree_recipe {
-  enum class shape : std::uint8_t {
+  enum class tree_type : std::uint8_t {
     balanced,  ///< all links are taken for about as long
     early,     ///< data arrives early, where messages share links one after another
     shallow    ///< data arrives early, as if each message were alone
@@ -29,7 +29,7 @@ struct tree_recipe {
     pairs    ///< each hop has a channel, links are shared
   };
 
-  shape trees = shape::balanced;
+  tree_type trees = tree_type::balanced;
   int number = 1;      ///< from each root; of those that arrive early: 1
   double depth = 0.5;  ///< how dear hops behind each other are in balanced trees
   int segments = 1;    ///< that follow each other along a tree

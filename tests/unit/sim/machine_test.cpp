@@ -248,9 +248,9 @@ TEST(machine_file, what_is_allowed_can_be_simulated) {
 
 TEST(machine, knows_where_ranks_meet) {
   const machine m = machine_from_toml(small, "m.toml");
-  EXPECT_EQ(meeting_level(m, 0, 3), 1u);
-  EXPECT_EQ(meeting_level(m, 3, 4), 0u);
-  EXPECT_EQ(meeting_level(m, 6, 5), 1u);
+  EXPECT_EQ(common_level(m, 0, 3), 1u);
+  EXPECT_EQ(common_level(m, 3, 4), 0u);
+  EXPECT_EQ(common_level(m, 6, 5), 1u);
   EXPECT_EQ(member_ranks(m, 0), 4);
   EXPECT_EQ(member_ranks(m, 1), 1);
 }

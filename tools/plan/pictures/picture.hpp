@@ -35,7 +35,7 @@ timeline in_order(const plan::schedule& s);
 /// and the transfers on their way are below. At most `max_ranks` ranks are drawn, the first ones.
 std::string draw_timeline(const plan::schedule& s, const timeline& t, int max_ranks);
 
-/// SVG: who sends to whom, the colour saying on which level and its strength how much.
+/// SVG: which rank sends to which; the colour shows the level, and its strength the amount.
 std::string draw_matrix(const plan::schedule& s);
 
 /// A line of a chart.

@@ -14,8 +14,8 @@ namespace sucl::tools {
 /// How text stands to its place.
 enum class anchor { start, middle, end };
 
-/// A picture that grows by shapes; finish() gives the file. Places and sizes are pixels from the
-/// upper left corner. The same calls give the same bytes.
+/// A picture to which elements are added; finish() gives the file. Places and sizes are pixels from
+/// the upper left corner. The same calls give the same bytes.
 class svg {
  public:
   svg(double width, double height);

@@ -9,8 +9,8 @@
 
 #include "sim/simulate.hpp"
 #include "tune/candidates.hpp"
+#include "tune/rank_hierarchy.hpp"
 #include "tune/search.hpp"
-#include "tune/shapes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -62,7 +62,7 @@ problem of_largest(kind k, int ranks, std::uint64_t largest) {
   return make_problem(o, block / 4 * 4);
 }
 
-recipe composed(const problem& p, const tune::shape& s) {
+recipe composed(const problem& p, const tune::rank_hierarchy& s) {
   recipe r;
   r.algorithm = "composed";
   r.hierarchy = s.factors;
@@ -128,7 +128,7 @@ double piped(const problem& p, recipe r, const sim::machine& m) {
 // The bars of HiCCL's figure 8, simulated.
 measured_bars simulated_bars(const problem& p, const sim::machine& m, int nodes, bool ring) {
   const auto rate = [&](double seconds) { return throughput(p, seconds) / 1e9; };
-  const tune::shape own = tune::machine_shape(m, p.ranks);
+  const tune::rank_hierarchy own = tune::machine_hierarchy(m, p.ranks);
   recipe r = composed(p, ring ? own : tune::with_outer(own, tune::factors_up_to(nodes, 2)));
   if (ring) r.ring = nodes;
   measured_bars b;
@@ -167,9 +167,9 @@ paper_table steps_on(const sim::machine& m, const paper_options& o, gains& of_mo
       const measured_bars paper = was ? *was : measured_bars{};
       of_model.add(is);
       if (was) of_paper.add(paper);
-      const char* const shape = !takes_vectors(k) ? "" : ring ? ", ring" : ", tree";
+      const char* const variant = !takes_vectors(k) ? "" : ring ? ", ring" : ", tree";
       t.rows.push_back(
-          {sucl::name(k) + std::string(shape), both(is.direct, paper.direct),
+          {sucl::name(k) + std::string(variant), both(is.direct, paper.direct),
            both(is.hierarchy, paper.hierarchy), both(is.striping, paper.striping),
            both(is.pipelining, paper.pipelining), number_text(bound(p, m) / 1e9),
            ring ? "" : number_text(throughput(p, searched(p, m, o).best[0].seconds) / 1e9)});
@@ -216,7 +216,7 @@ std::vector<paper_table> rings(const paper_options& o) {
   const double latency = network.transports[0].latency;
   for (const int nodes : {2, 4, 8, 16, 32}) {
     const problem p = of_largest(kind::broadcast, nodes * node_width(m), o.bytes);
-    const tune::shape own = tune::machine_shape(m, p.ranks);
+    const tune::rank_hierarchy own = tune::machine_hierarchy(m, p.ranks);
     recipe r = composed(p, own);
     r.stripe = node_width(m);
     r.pipeline = depth;
@@ -224,9 +224,10 @@ std::vector<paper_table> rings(const paper_options& o) {
     r.ring = nodes;
     const double ring = timed(p, r, m);
     r.ring = 1;
-    const tune::shape tree_shape = tune::with_outer(own, tune::factors_up_to(nodes, 2));
-    r.hierarchy = tree_shape.factors;
-    r.via = tree_shape.vias;
+    const tune::rank_hierarchy tree_hierarchy =
+        tune::with_outer(own, tune::factors_up_to(nodes, 2));
+    r.hierarchy = tree_hierarchy.factors;
+    r.via = tree_hierarchy.vias;
     const double tree = timed(p, r, m);
     // A NIC of a ring sends and receives at once, but at its ends.
     const double one_way = network.port_bandwidth;
@@ -265,7 +266,7 @@ paper_table depths_of(kind k, const sim::machine& m, const paper_options& o) {
   c.curves.push_back({"bound", {}, true});
   for (std::uint64_t bytes = 1 << 20; bytes <= o.bytes; bytes *= 4) {
     const problem p = of_largest(k, ranks, bytes);
-    const tune::shape own = tune::machine_shape(m, ranks);
+    const tune::rank_hierarchy own = tune::machine_hierarchy(m, ranks);
     recipe r = composed(p, vectors ? own : tune::with_outer(own, tune::factors_up_to(o.nodes, 2)));
     if (vectors) r.stripe = node_width(m);
     if (vectors) r.ring = o.nodes;
@@ -312,7 +313,7 @@ std::vector<paper_table> scaling(const paper_options& o) {
         // and allgather along the levels.
         recipe form;
         form.algorithm = "hierarchical";
-        const tune::shape own = tune::machine_shape(m, p.ranks);
+        const tune::rank_hierarchy own = tune::machine_hierarchy(m, p.ranks);
         form.hierarchy = own.factors;
         form.via = own.vias;
         form.inner = "direct";
@@ -345,7 +346,7 @@ std::vector<paper_table> leaders(const paper_options& o) {
       const double ring = timed(p, r, m);
       r = {};
       r.algorithm = "hierarchical";
-      const tune::shape s = tune::with_one_inner(tune::machine_shape(m, p.ranks));
+      const tune::rank_hierarchy s = tune::with_one_inner(tune::machine_hierarchy(m, p.ranks));
       r.hierarchy = s.factors;
       if (nodes == 1) r.hierarchy = {1, p.ranks};
       r.inner = "peer";

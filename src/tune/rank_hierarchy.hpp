@@ -13,30 +13,30 @@
 namespace sucl::tune {
 
 /// Factors of the ranks, outermost first, each with its transport.
-struct shape {
+struct rank_hierarchy {
   std::vector<int> factors;
   std::vector<std::string> vias;
 
-  friend bool operator==(const shape&, const shape&) = default;
+  friend bool operator==(const rank_hierarchy&, const rank_hierarchy&) = default;
 };
 
 /// The factors of `n` from large groups to small ones, each at most `radix` where n allows it.
 std::vector<int> factors_up_to(int n, int radix);
 
 /// The groups of the machine, outermost first.
-shape machine_shape(const sim::machine& m, int ranks);
+rank_hierarchy machine_hierarchy(const sim::machine& m, int ranks);
 
 /// The machine's groups with the outermost one divided into these factors.
-shape with_outer(const shape& s, const std::vector<int>& outer);
+rank_hierarchy with_outer(const rank_hierarchy& s, const std::vector<int>& outer);
 
 /// The machine's groups with all but the outermost one joined.
-shape with_one_inner(const shape& s);
+rank_hierarchy with_one_inner(const rank_hierarchy& s);
 
 /// The number of ranks in one of the outermost groups.
-int node_ranks(const shape& s);
+int node_ranks(const rank_hierarchy& s);
 
-/// All shapes worth a try, the machine's first; none twice.
-std::vector<shape> shapes(const sim::machine& m, int ranks);
+/// All hierarchies worth a try, the machine's first; none twice.
+std::vector<rank_hierarchy> rank_hierarchies(const sim::machine& m, int ranks);
 
 /// Whether all of so many ranks can read and write each other's memory.
 bool share_memory(const sim::machine& m, int ranks);

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "tune/shapes.hpp"
+#include "tune/rank_hierarchy.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* peer_transport = "ipc";
 
-void add(std::vector<shape>& list, shape s) {
+void add(std::vector<rank_hierarchy>& list, rank_hierarchy s) {
   if (std::find(list.begin(), list.end(), s) == list.end()) list.push_back(std::move(s));
 }
 
@@ -32,15 +32,15 @@ std::vector<int> factors_up_to(int n, int radix) {
   return list;
 }
 
-shape machine_shape(const sim::machine& m, int ranks) {
+rank_hierarchy machine_hierarchy(const sim::machine& m, int ranks) {
   const sim::hierarchy h = sim::hierarchy_of(m, ranks);
-  shape s{h.factors, h.vias};
+  rank_hierarchy s{h.factors, h.vias};
   if (s.factors.empty()) s = {{ranks}, {"any"}};
   return s;
 }
 
-shape with_outer(const shape& s, const std::vector<int>& outer) {
-  shape t;
+rank_hierarchy with_outer(const rank_hierarchy& s, const std::vector<int>& outer) {
+  rank_hierarchy t;
   t.factors = outer;
   t.vias.assign(outer.size(), s.vias.front());
   t.factors.insert(t.factors.end(), s.factors.begin() + 1, s.factors.end());
@@ -48,26 +48,27 @@ shape with_outer(const shape& s, const std::vector<int>& outer) {
   return t;
 }
 
-shape with_one_inner(const shape& s) {
+rank_hierarchy with_one_inner(const rank_hierarchy& s) {
   if (s.factors.size() < 3) return s;
   const bool alike = std::all_of(s.vias.begin() + 1, s.vias.end(),
                                  [&](const std::string& via) { return via == s.vias[1]; });
   return {{s.factors[0], node_ranks(s)}, {s.vias[0], alike ? s.vias[1] : "any"}};
 }
 
-int node_ranks(const shape& s) {
+int node_ranks(const rank_hierarchy& s) {
   return std::accumulate(s.factors.begin() + 1, s.factors.end(), 1, std::multiplies<>());
 }
 
-std::vector<shape> shapes(const sim::machine& m, int ranks) {
-  const shape own = machine_shape(m, ranks);
-  std::vector<shape> list{own};
+std::vector<rank_hierarchy> rank_hierarchies(const sim::machine& m, int ranks) {
+  const rank_hierarchy own = machine_hierarchy(m, ranks);
+  std::vector<rank_hierarchy> list{own};
   add(list, with_one_inner(own));
   const int nodes = own.factors.front();
   for (const int radix : {2, 4, 8}) {
     const std::vector<int> outer = factors_up_to(nodes, radix);
     if (outer.empty() || outer.front() > 16) continue;
-    for (const shape& base : {own, with_one_inner(own)}) add(list, with_outer(base, outer));
+    for (const rank_hierarchy& base : {own, with_one_inner(own)})
+      add(list, with_outer(base, outer));
   }
   // Two levels of groups of groups.
   for (int wide = 2; wide * wide <= nodes; ++wide)
