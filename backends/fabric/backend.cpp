@@ -109,7 +109,7 @@ struct endpoint_info {
   };
 };
 
-endpoint_info introduce(sucl_state& state, problem& mine) {
+endpoint_info open_and_describe(sucl_state& state, problem& mine) {
   endpoint_info c{};
   try {
     endpoint& e = state.open_endpoint();
@@ -133,7 +133,7 @@ void check_endpoints(const std::vector<endpoint_info>& endpoints, const problem&
     const endpoint_info& c = endpoints[r];
     if (c.status != SUCL_SUCCESS)
       throw problem{c.status, "rank " + std::to_string(r) + ": " + c.failure,
-                    mine.hint.empty() ? "Look for what that rank says." : mine.hint};
+                    mine.hint.empty() ? "See the message of that rank." : mine.hint};
     if (std::strcmp(c.provider, endpoints[0].provider) != 0)
       throw problem{SUCL_ERROR_UNAVAILABLE,
                     std::string("rank 0 has the provider ") + endpoints[0].provider + ", rank " +
@@ -149,11 +149,11 @@ void gather(const sucl_core* core, sucl_oob* oob, const void* mine, void* all,
     throw status;  // its details are the core's
 }
 
-void meet(sucl_backend_comm& c, const sucl_comm_info& info) {
+void exchange_endpoints(sucl_backend_comm& c, const sucl_comm_info& info) {
   const sucl_core* core = c.state->core;
   const auto ranks = static_cast<std::size_t>(c.size);
   problem mine;
-  const endpoint_info own = introduce(*c.state, mine);
+  const endpoint_info own = open_and_describe(*c.state, mine);
   std::vector<endpoint_info> endpoints(ranks);
   gather(core, info.oob, &own, endpoints.data(), sizeof own);
   check_endpoints(endpoints, mine);
@@ -182,7 +182,7 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
     made->rank = info->rank;
     made->size = info->size;
     try {
-      meet(*made, *info);
+      exchange_endpoints(*made, *info);
     } catch (const sucl_status status) {
       return status;
     }

@@ -221,7 +221,7 @@ void reduce_chain(schedule& s, const sucl_operation& o, const tree& t, std::uint
 
 }  // namespace
 
-// Dissemination: after step k each has heard of 2^k.
+// Dissemination: after step k each has signals of 2^k ranks.
 void plan_barrier(schedule& s, const sucl_operation&) {
   for (int k = 1; k < s.size(); k *= 2) {
     s.receive((s.rank() + s.size() - k) % s.size(), nullptr, 0);

@@ -91,17 +91,17 @@ void note_error(sucl_request& r, const transfer& t, const ending& how) {
                     count_hint, how.code});
   const library& from = *r.comm->state->from;
   const std::string peer = "rank " + std::to_string(t.peer);
-  std::string said = from.text_of(how.code);
-  if (!how.text.empty() && how.text != said) said += " (" + how.text + ")";
+  std::string reason = from.text_of(how.code);
+  if (!how.text.empty() && how.text != reason) reason += " (" + how.text + ")";
   r.ends_comm = true;
   if (means_lost(how.code))
-    return note(r, {SUCL_ERROR_PEER_LOST, peer + " cannot be reached: " + said,
+    return note(r, {SUCL_ERROR_PEER_LOST, peer + " cannot be reached: " + reason,
                     "Look for what " + peer +
                         " says; if it lives, its machine or network does not "
                         "let connections through.",
                     how.code});
   note(r, {SUCL_ERROR_NATIVE,
-           "a message " + std::string(t.sends ? "to " : "from ") + peer + " failed: " + said,
+           "a message " + std::string(t.sends ? "to " : "from ") + peer + " failed: " + reason,
            "The network reported this; the same operation may work with another "
            "fabric.provider (SUCL_FABRIC_PROVIDER).",
            how.code});
@@ -178,11 +178,11 @@ void match_own_message(sucl_request& r, std::size_t index) {
     (sends ? c.own_sends : c.own_receives).push_back({&r, index});
     return;
   }
-  const self_message met = *other;
+  const self_message partner = *other;
   others.erase(other);
   const self_message mine{&r, index};
-  const self_message& from = sends ? mine : met;
-  const self_message& to = sends ? met : mine;
+  const self_message& from = sends ? mine : partner;
+  const self_message& to = sends ? partner : mine;
   const transfer source = from.request->transfers[from.transfer];
   const transfer sink = to.request->transfers[to.transfer];
   if (source.bytes > 0 && source.bytes <= sink.bytes)

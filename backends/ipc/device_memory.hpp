@@ -66,7 +66,7 @@ class device_memory {
   virtual int get_handle(const void* memory, device_key& key) = 0;
   /// Lets this rank's device use memory of another rank of the same process, at its own address.
   virtual int reach(std::uintptr_t) { return 0; }
-  /// Maps an allocation once, however often it is asked for.
+  /// Maps an allocation once, however often it is requested.
   int open(int rank, const device_key& key, void** memory);
   void close(int rank, const void* memory);
   void close_all();

@@ -92,10 +92,10 @@ sucl_status allow_peers(const sucl_backend_comm& c) {
   for (std::int32_t r = 0; r < c.size; ++r)
     if (c.near(r) && !c.same_process(r))
       peers.push_back(c.infos[static_cast<std::size_t>(r)].started_by);
-  const bool asked = first_line("/proc/sys/kernel/yama/ptrace_scope") == "1";
-  if (asked) allow_reading(peers);
+  const bool restricted = first_line("/proc/sys/kernel/yama/ptrace_scope") == "1";
+  if (restricted) allow_reading(peers);
   std::vector<char> all;
-  return gather(c, static_cast<char>(asked), all);
+  return gather(c, static_cast<char>(restricted), all);
 }
 
 sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_backend_comm** comm) {
@@ -106,7 +106,7 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
   made->size = info->size;
   made->node_of.assign(info->node_of, info->node_of + info->size);
   made->device = device_memory::make(*info);
-  // The address of a variable of this library tells processes apart, and threads together.
+  // The address of a variable of this library differs between processes, not between threads.
   const process_info mine{host_number(), reinterpret_cast<std::uint64_t>(&probe_word), getpid(),
                           reinterpret_cast<std::uint64_t>(&probe_word), own_ancestry()};
   if (const auto status = gather(*made, mine, made->infos)) return status;

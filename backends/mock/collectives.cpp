@@ -76,7 +76,7 @@ class writer {
   outcome& m_result;
 };
 
-std::string misfit(int from, std::uint64_t bytes, std::uint64_t expected) {
+std::string wrong_size_text(int from, std::uint64_t bytes, std::uint64_t expected) {
   return "rank " + std::to_string(from) + " contributed " + std::to_string(bytes) +
          " bytes where " + std::to_string(expected) + " were expected";
 }
@@ -84,7 +84,7 @@ std::string misfit(int from, std::uint64_t bytes, std::uint64_t expected) {
 // Whether each of the first `ranks` contributions has `expected` bytes.
 std::string check(const gathered& all, int first, int last, std::uint64_t expected) {
   for (int r = first; r < last; ++r)
-    if (all.bytes[r] != expected) return misfit(r, all.bytes[r], expected);
+    if (all.bytes[r] != expected) return wrong_size_text(r, all.bytes[r], expected);
   return {};
 }
 
@@ -143,7 +143,7 @@ void take_packed(const view& v, const gathered& all, int from, std::uint64_t pla
   const std::uint64_t head = v.size * sizeof(std::uint64_t);
   std::vector<std::uint64_t> counts(v.size);
   if (all.bytes[from] < head) {
-    result.error = misfit(from, all.bytes[from], head);
+    result.error = wrong_size_text(from, all.bytes[from], head);
     return;
   }
   std::memcpy(counts.data(), all.data + from * all.stride, head);

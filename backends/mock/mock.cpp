@@ -214,17 +214,17 @@ sucl_status refuse(const sucl_backend_comm& comm, const sucl_operation& op) {
   const bool failing_here = config.fail_rank < 0 || config.fail_rank == comm.rank;
   if (config.fail_at != 0 && op.sequence == config.fail_at && failing_here)
     return core->fail(SUCL_ERROR_NATIVE, injected_code,
-                      "the mock backend was told to fail this operation",
+                      "the mock backend is configured to fail this operation",
                       "Remove the setting 'fail_at' of backend mock.");
   if (op.stream != nullptr || !supports(config, op.kind, op.type, op.op, op.send_memory) ||
       !has(config.memory, op.recv_memory))
     return core->fail(SUCL_ERROR_UNSUPPORTED, 0,
                       ("the mock backend cannot execute this " + kind).c_str(),
-                      "It takes collectives on memory the host can read: ask query() first.");
+                      "It takes collectives on memory the host can read: call query() first.");
   const std::uint64_t most = std::max(op.count, op.recv_count);
   if (config.max_count != 0 && most > config.max_count)
     return core->fail(SUCL_ERROR_INVALID_COUNT, 0,
-                      ("the mock backend was told to take at most " +
+                      ("the mock backend is configured to take at most " +
                        std::to_string(config.max_count) + " elements")
                           .c_str(),
                       "Split the operation, or raise the setting 'max_count'.");

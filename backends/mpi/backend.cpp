@@ -55,20 +55,20 @@ std::vector<std::string_view> memory_that_intel_takes() {
 std::vector<std::string_view> memory_the_library_takes() {
   if (this_library() == library::impi) return memory_that_intel_takes();
   int initialised = 0;
-  // MPICH ends a process that asks it before.
+  // MPICH ends a process that queries it before MPI_Init.
   if (MPI_Initialized(&initialised) != MPI_SUCCESS || !initialised) return {};
-  struct question {
+  struct support_query {
     const char* platform;
     const char* function;
   };
-  constexpr question questions[] = {{"cuda", "MPIX_Query_cuda_support"},
-                                    {"hip", "MPIX_Query_rocm_support"},
-                                    {"hip", "MPIX_Query_hip_support"},
-                                    {"level_zero", "MPIX_Query_ze_support"}};
+  constexpr support_query support_queries[] = {{"cuda", "MPIX_Query_cuda_support"},
+                                               {"hip", "MPIX_Query_rocm_support"},
+                                               {"hip", "MPIX_Query_hip_support"},
+                                               {"level_zero", "MPIX_Query_ze_support"}};
   std::vector<std::string_view> taken;
-  for (const auto& [platform, function] : questions) {
-    const auto ask = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, function));
-    if (ask != nullptr && ask() == 1) taken.emplace_back(platform);
+  for (const auto& [platform, function] : support_queries) {
+    const auto query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, function));
+    if (query != nullptr && query() == 1) taken.emplace_back(platform);
   }
   return taken;
 }
@@ -128,9 +128,9 @@ sucl_status open(const sucl_core* core, const sucl_setting* settings, uint64_t s
 void close(sucl_state* state) { delete state; }
 
 bool takes_device_memory(const sucl_state& state, const sucl_query& query) {
-  const char* asked = SUCL_HAS_FIELD(&query, sucl_query, platform) ? query.platform : nullptr;
+  const char* wanted = SUCL_HAS_FIELD(&query, sucl_query, platform) ? query.platform : nullptr;
   return std::any_of(state.direct.begin(), state.direct.end(), [&](std::string_view platform) {
-    return asked == nullptr || platform == any_platform || platform == asked;
+    return wanted == nullptr || platform == any_platform || platform == wanted;
   });
 }
 

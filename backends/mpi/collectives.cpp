@@ -34,7 +34,7 @@ const displ_type* displs(call& c, side s) {
   return from ? convert(c.request.displs[s], from, c.comm.size) : nullptr;
 }
 
-// The layouts of an exchange, for the four shapes of operand there are.
+// The layouts of an exchange, for each of the four forms of operand.
 
 layout uniform_blocks(const call& c, const void* base, sucl_memory memory) {
   layout l;
@@ -221,7 +221,7 @@ sucl_status issue_alltoallv(call& c) {
     return exchange(c, varied_blocks(o.send, o.send_counts, o.send_displs, o.send_memory), to,
                     false);
   }
-  // In place, MPI looks at what is received only.
+  // In place, MPI uses the arguments of the receive side only.
   const side from = c.in_place() ? received : sent;
   return SUCL_MPI_ISSUE(c, Alltoallv, Ialltoallv, c.input(), counts(c, from), displs(c, from),
                         c.type, o.recv, counts(c, received), displs(c, received), c.type,

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <numeric>
 
-bool sucl_group::is_everybody() const {
+bool sucl_group::spans_all_ranks() const {
   if (size != over->size()) return false;
   for (int r = 0; r < size; ++r)
     if (members[static_cast<std::size_t>(r)] != r) return false;
@@ -124,17 +124,19 @@ bool same_slot(const std::vector<const proposal*>& list) {
 }
 
 // Has the members of every new group agree on a slot that is free at all of them: each takes the
-// first free one, and the largest of them is the next to be tried. `ask` exchanges proposals.
-template <class Ask>
+// first free one, and the largest of them is the next to be tried. `exchange` gathers the proposals
+// of all.
+template <class Exchange>
 sucl_status agree(const sucl_core* core, const medium_ptr& over, std::int32_t colour,
-                  std::int32_t key, std::size_t ranks, const Ask& ask, sucl_group** result) {
+                  std::int32_t key, std::size_t ranks, const Exchange& exchange,
+                  sucl_group** result) {
   *result = nullptr;
   const bool joins = colour >= 0;
   proposal mine{joins ? colour : -1, key, joins ? over->take_slot(1) : 0, over->rank(),
                 new_serial(*over)};
   std::vector<proposal> all(ranks);
   while (true) {
-    const int code = ask(mine, all);
+    const int code = exchange(mine, all);
     if (code != MPI_SUCCESS) {
       if (joins) over->give_back(mine.slot);
       return fail_native(core, code, "an exchange of the control plane");
@@ -267,10 +269,11 @@ sucl_status make_world(const sucl_core* core, sucl_group** group) {
   medium_ptr over;
   const sucl_status status = world_medium(core, &over);
   if (status != SUCL_SUCCESS) return status;
-  const auto ask = [](const proposal& mine, std::vector<proposal>& all) {
+  const auto exchange = [](const proposal& mine, std::vector<proposal>& all) {
     return exchange_now(*g_root, &mine, all.data(), sizeof mine);
   };
-  return agree(core, over, 0, over->rank(), static_cast<std::size_t>(over->size()), ask, group);
+  return agree(core, over, 0, over->rank(), static_cast<std::size_t>(over->size()), exchange,
+               group);
 }
 
 sucl_status adopt(const sucl_core* core, MPI_Comm comm, sucl_group** group) {
@@ -294,24 +297,25 @@ sucl_status adopt(const sucl_core* core, MPI_Comm comm, sucl_group** group) {
     if (code != MPI_SUCCESS) return no_communicator(core, code);
     over = std::make_shared<medium>(own);
   }
-  const auto ask = [comm](const proposal& m, std::vector<proposal>& a) {
+  const auto exchange = [comm](const proposal& m, std::vector<proposal>& a) {
     return ask_all(comm, m, a);
   };
-  return agree(core, over, 0, rank, all.size(), ask, group);
+  return agree(core, over, 0, rank, all.size(), exchange, group);
 }
 
 sucl_status split(const sucl_core* core, sucl_group& group, std::int32_t colour, std::int32_t key,
                   sucl_group** result) {
-  const auto ask = [&group](const proposal& mine, std::vector<proposal>& all) {
+  const auto exchange = [&group](const proposal& mine, std::vector<proposal>& all) {
     return exchange_now(group, &mine, all.data(), sizeof mine);
   };
-  return agree(core, group.over, colour, key, static_cast<std::size_t>(group.size), ask, result);
+  return agree(core, group.over, colour, key, static_cast<std::size_t>(group.size), exchange,
+               result);
 }
 
 sucl_status make_native(const sucl_core* core, sucl_group& group) {
   if (group.own.comm != MPI_COMM_NULL) return SUCL_SUCCESS;
   int code = MPI_SUCCESS;
-  if (group.is_everybody()) {
+  if (group.spans_all_ranks()) {
     code = duplicate(group.over->comm(), &group.own.comm);
   } else {
     MPI_Group all = MPI_GROUP_NULL, members = MPI_GROUP_NULL;

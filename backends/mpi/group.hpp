@@ -91,7 +91,7 @@ struct sucl_group {
 
   int exchange_tag() const { return 2 * slot; }
   int message_tag() const { return 2 * slot + 1; }
-  bool is_everybody() const;
+  bool spans_all_ranks() const;
 };
 
 namespace sucl::mpi_module {

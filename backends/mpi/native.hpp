@@ -42,7 +42,7 @@ inline constexpr std::uint64_t native_limit =
     static_cast<std::uint64_t>(std::numeric_limits<count_type>::max());
 
 /// Which library this is, for what has to be done about its faults. The header says it, but that of
-/// the standard ABI: then the library is asked, once.
+/// the standard ABI: then the library is queried, once.
 enum class library { other, openmpi, mpich, impi };
 #if defined(OPEN_MPI)
 constexpr library this_library() { return library::openmpi; }
@@ -111,7 +111,7 @@ class errors_are_returned {
   int m_handled = MPI_SUCCESS;
 };
 
-/// What await() asks whether waiting is worth it.
+/// Called by await(); a status other than SUCL_SUCCESS ends the wait.
 void wait_with(const sucl_core* core);
 
 /// Whether the core says that a rank does not come; fail_native() then returns what it has said.

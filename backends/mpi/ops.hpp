@@ -23,7 +23,7 @@ struct reduction {
   op_function own = nullptr;
   /// Makes every NaN of a result the one that results have; null: there is none to be made.
   void (*unify_nans)(void* results, std::uint64_t count) = nullptr;
-  /// The datatype; one that MPI moves as bytes where `own` alone looks into it.
+  /// The datatype; one that MPI moves as bytes where only `own` interprets it.
   MPI_Datatype type = MPI_DATATYPE_NULL;
 
   bool is_there() const { return native != MPI_OP_NULL || own != nullptr; }

@@ -31,7 +31,7 @@ constexpr std::uint64_t key_of(Numbers... numbers) noexcept {
 }
 
 /// A direct-mapped cache: a key has one slot, and what comes later replaces what was there. Entries
-/// say themselves what they are of, and who looks one up compares. Not initialised, so that one in
+/// say themselves what they are of, and a look-up compares. Not initialised, so that one in
 /// zeroed memory needs no constructor.
 template <class Entry, std::size_t Slots>
 class direct_cache {

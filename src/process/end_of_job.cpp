@@ -234,7 +234,7 @@ void process::finalise() {
       obstacle = "ranks have called different operations";
   }
   if (obstacle.empty()) {
-    const setup_step step(m_steps, "the end of SuCL", everyone(), may_go::those_that_are_through);
+    const setup_step step(m_steps, "the end of SuCL", everyone(), may_leave::finalized);
     return m_control->finalize();
   }
   base::log(new_to_all ? base::log_level::error : base::log_level::warn, "runtime", m_control->name,

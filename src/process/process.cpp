@@ -452,7 +452,7 @@ void process::shut_down() {
   if (m_everyone && !m_finalize_barrier) m_control->group_free(m_everyone);
   if (m_control && m_finalise && m_control->alive()) finalise();
   leave_to_mpi();
-  if (m_peers && !m_broken) m_peers->end_well();
+  if (m_peers && !m_broken) m_peers->mark_finalized();
   if (m_peers && m_broken) exit_after_reports(m_peers);
   if (m_only) one_runs = false;
   if (m_registry) note_running(false);

@@ -58,7 +58,8 @@ bool complete(const detail::request& r, int size, sucl_operation& o) {
          take(r.recv_counts, o.recv_counts) && take(r.recv_displs, o.recv_displs);
 }
 
-// To ask a queue takes a good part of what a short call does: only of those that have recorded.
+// A query of a queue takes a good part of the time of a short call, so only queues that have
+// recorded are queried.
 bool records_now(communicator_state& state) {
   return state.recorded() && state.queue() && is_recording(*state.queue(), {});
 }
@@ -132,7 +133,7 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
     const bool memory = e.code() == ::sycl::errc::memory_allocation;
     failure.code = memory ? errc::out_of_memory : errc::native;
     failure.message = std::string("SYCL refuses what a communicator needs: ") + e.what();
-    failure.hint = memory ? "Free memory first" : "Look at the state of the queue's device";
+    failure.hint = memory ? "Free memory first" : "Check the state of the queue's device";
   }
   services.self.failure = std::move(failure);
   return nullptr;
@@ -143,7 +144,7 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
   if (is_recording(queue, deps)) return record(state, queue, call, deps);
   refuse_in_scope(state, call.record);
   if (state.process()->has_own_thread())
-    return start(state, queue, call.record, call.shape, call.buffers, deps);
+    return start(state, queue, call.record, call.layout, call.buffers, deps);
   if (call.record.kind == SUCL_KIND_SEND || call.record.kind == SUCL_KIND_RECV) {
     error_info info;
     info.code = errc::unavailable;
@@ -191,7 +192,7 @@ void run(communicator_state& state, detail::request& request,
   resolve_call(state, request, call);
   if (!keeps) return run_after(state, call, call.queue, deps);
   if (state.queue()) refuse_recording(state, *state.queue(), call.record, deps);
-  state.core().run(call.record, call.shape, &request.record);
+  state.core().run(call.record, call.layout, &request.record);
 }
 
 // Whether start() may wait for the operation in the thread that calls. With DPC++ a blocking call
@@ -210,13 +211,13 @@ void run_after(communicator_state& state, resolved& call, const ::sycl::queue* o
   if (device && device->streams() && (!call.buffers.empty() || named->is_in_order())) {
     // The data stays on the device, and nothing has to be waited for before.
     ::sycl::queue queue = *named;
-    start(state, queue, call.record, call.shape, call.buffers, deps, waits_in_call).wait();
+    start(state, queue, call.record, call.layout, call.buffers, deps, waits_in_call).wait();
     state.core().check();
     return;
   }
   for (auto e : deps) e.wait();
   if (named && named->is_in_order() && !idle(*named)) ::sycl::queue(*named).wait();
-  run_now(state, call.record, call.parts, call.shape, call.buffers);
+  run_now(state, call.record, call.parts, call.layout, call.buffers);
 }
 
 std::size_t share(communicator_state& state, kind k, std::size_t elements) {

@@ -42,7 +42,7 @@ bool host_reads_device_memory(const ::sycl::queue& queue) {
 
 std::vector<::sycl::context> contexts_besides(const ::sycl::context& own) {
   std::vector<::sycl::context> others;
-#ifndef SYCL_IMPLEMENTATION_ACPP  // where a pointer's kind does not tell of its context
+#ifndef SYCL_IMPLEMENTATION_ACPP  // where a pointer's kind does not depend on its context
   for (const auto& platform : ::sycl::platform::get_platforms()) {
     if (platform.get_devices().empty()) continue;
 #ifdef SYCL_KHR_DEFAULT_CONTEXT
@@ -150,17 +150,17 @@ device::~device() = default;
 
 sucl_memory device::classify(const void* pointer) const {
   if (!pointer) return SUCL_MEMORY_SYSTEM;
-  if (!m_remembers) return ask(pointer);
+  if (!m_remembers) return query_kind(pointer);
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
   auto& known = m_known_pointers.slot(address);
   const auto entry = known.load(std::memory_order_relaxed);
   if (entry >> 3 == address) return static_cast<sucl_memory>((entry & 7) - 1);
-  const auto kind = ask(pointer);
+  const auto kind = query_kind(pointer);
   known.store(address << 3 | static_cast<std::uint64_t>(kind + 1), std::memory_order_relaxed);
   return kind;
 }
 
-sucl_memory device::ask(const void* pointer) const {
+sucl_memory device::query_kind(const void* pointer) const {
   // Memory of another CUDA device of this process is device memory too, as SYCL says.
   if (m_asks_driver)
     if (const auto kind = memory_by_driver(pointer)) return *kind;

@@ -13,7 +13,7 @@ namespace {
 
 using detail::neighbor;
 
-// A message is told apart from others between the same two ranks by how many there were before.
+// Messages between the same two ranks are distinguished by the number of earlier ones.
 std::vector<neighbor> numbered(const std::vector<int>& ranks) {
   std::vector<neighbor> result;
   for (const int rank : ranks) {

@@ -326,7 +326,7 @@ class suite {
   void run(const test_case& c) {
     place& where = m_places[static_cast<std::size_t>(c.at[f_comm])];
     const int me = where.comm.rank();
-    const flow f = flow_of(shape_of(c, ranks()), me, ranks());
+    const flow f = flow_of(call_spec_of(c, ranks()), me, ranks());
     const images before = make_images(c, f, me, ranks());
     try {
       const outcome after = runner_of(c.at[f_type])(c, f, before, where);

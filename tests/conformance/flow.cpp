@@ -18,7 +18,7 @@ struct blocks {
   std::vector<size_t> counts, displs;
 };
 
-size_t count_for(const shape& s, int a) {
+size_t count_for(const call_spec& s, int a) {
   if (s.irregular != 0) {
     const auto drawn = reference::mix(s.irregular, static_cast<std::uint64_t>(a));
     return drawn % 4 == 0 ? 0 : (drawn >> 8) % (2 * s.count + 1);
@@ -41,16 +41,16 @@ blocks spread(int ranks, Count&& count) {
 }
 
 // What a sends to b; in place as much as b sends to a.
-size_t between(const shape& s, int a, int b) {
+size_t between(const call_spec& s, int a, int b) {
   return count_for(s, s.in_place ? a + b : 2 * a + b);
 }
 
-bool among_all(const shape& s) {
+bool among_all(const call_spec& s) {
   return s.kind == kind::alltoallv || (s.kind == kind::group && s.everybody);
 }
 
 // The counts of a call and where its blocks lie, of the kinds that have them.
-void lay_out(flow& f, const shape& s, int rank, int ranks) {
+void lay_out(flow& f, const call_spec& s, int rank, int ranks) {
   const bool root = rank == s.root;
   const auto by_rank = [&](int r) { return count_for(s, r); };
   blocks send, recv;
@@ -70,7 +70,7 @@ void lay_out(flow& f, const shape& s, int rank, int ranks) {
 }
 
 // Its arguments, as far as they say what is delivered.
-sucl_operation operation_of(const flow& f, const shape& s, int rank, int ranks) {
+sucl_operation operation_of(const flow& f, const call_spec& s, int rank, int ranks) {
   sucl_operation o{};
   o.kind = static_cast<sucl_kind>(s.kind);
   o.root = s.root;
@@ -101,7 +101,7 @@ std::byte filling(size_t i) { return static_cast<std::byte>(0x5b + 31 * (i % 251
 
 }  // namespace
 
-shape shape_of(const test_case& c, int ranks) {
+call_spec call_spec_of(const test_case& c, int ranks) {
   return {c.kind(),
           c.count(),
           c.root(ranks),
@@ -110,7 +110,7 @@ shape shape_of(const test_case& c, int ranks) {
           0};
 }
 
-flow flow_of(const shape& s, int rank, int ranks) {
+flow flow_of(const call_spec& s, int rank, int ranks) {
   flow f;
   lay_out(f, s, rank, ranks);
   const sucl_operation o = operation_of(f, s, rank, ranks);

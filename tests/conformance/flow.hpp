@@ -49,7 +49,7 @@ struct flow {
 };
 
 /// What decides the sides of a call, whatever moves and however it is called.
-struct shape {
+struct call_spec {
   sucl::kind kind;
   std::size_t count = 0;
   int root = 0;
@@ -58,8 +58,8 @@ struct shape {
   std::uint64_t irregular = 0;  ///< not 0: counts of each rank or pair are drawn from it
 };
 
-shape shape_of(const test_case& c, int ranks);
-flow flow_of(const shape& s, int rank, int ranks);
+call_spec call_spec_of(const test_case& c, int ranks);
+flow flow_of(const call_spec& s, int rank, int ranks);
 
 /// How the elements of an operand lie in its storage.
 struct layout {

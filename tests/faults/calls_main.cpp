@@ -147,7 +147,7 @@ void one_rank(sucl::runtime& rt) {
 }
 
 // Until the others have given up.
-void wait_to_be_told(const sucl::communicator& comm) {
+void wait_for_error(const sucl::communicator& comm) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (std::chrono::steady_clock::now() < give_up) {
     try {
@@ -164,7 +164,7 @@ void missing(sucl::runtime& rt) {
   auto comm = rt.world();
   int x = 1;
   const int last = rt.size() - 1;
-  if (rt.rank() == last) wait_to_be_told(comm);
+  if (rt.rank() == last) wait_for_error(comm);
   expect_error("missing", sucl::errc::timeout,
                {"allreduce #1", ": rank " + std::to_string(last) + " has not arrived"},
                [&] { comm.blocking().allreduce(&x, 1, sucl::op::sum); });

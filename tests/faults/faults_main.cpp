@@ -84,7 +84,7 @@ struct scene {
 };
 
 // The victim does nothing until it is told that the others have given up.
-void wait_to_be_told(const sucl::communicator& comm, sucl::errc code) {
+void wait_for_error(const sucl::communicator& comm, sucl::errc code) {
   const auto deadline = clock_type::now() + 60s;
   while (clock_type::now() < deadline) {
     try {
@@ -161,7 +161,7 @@ void split(sucl::communicator comm, verdict v) {
 void expect_verdict(scene& s, const verdict& v, const std::function<void()>& happens) {
   auto events = s.next(), buffer = s.next(), blocking = s.next(), parent = s.next();
   if (s.is_victim()) {
-    for (const auto& comm : {events, buffer, blocking, parent}) wait_to_be_told(comm, v.code);
+    for (const auto& comm : {events, buffer, blocking, parent}) wait_for_error(comm, v.code);
     return;
   }
   s.survivors.blocking().barrier();
@@ -198,7 +198,7 @@ void late(scene& s) {
   sycl::event held;
   if (s.is_victim())
     held = s.queue.submit([slow](sycl::handler& h) {
-      sucl::testing::host_command(h, [slow] { wait_to_be_told(slow, sucl::errc::timeout); });
+      sucl::testing::host_command(h, [slow] { wait_for_error(slow, sucl::errc::timeout); });
     });
   issue("a slow dependency", slowness,
         [&] { held = slow.allreduce(&x, 1, sucl::op::sum, {held}); });
@@ -209,7 +209,7 @@ void late(scene& s) {
   if (s.rt.rank() == 0)
     receiver.join();
   else
-    wait_to_be_told(comm, sucl::errc::timeout);
+    wait_for_error(comm, sucl::errc::timeout);
   held.wait();
   expect_error("a slow dependency", slowness, [&] { slow.check(); });
   s.world.blocking().barrier();  // other communicators go on

@@ -16,8 +16,8 @@ LAUNCHER = ["--launcher", "local"] if FLAVOUR == "local" else ["--mpi", FLAVOUR]
 SENDING = ("broadcast", "scatter")  # of these the root sends, and waits for no rank
 RECEIVING = ("reduce", "gather")  # of these it receives
 LATEST = 8  # further calls that may give no error where no rank waits
-TOLD_BY_WAITING = ("scatterv", "gatherv")  # ranks exchange counts first
-OPERATIONS = SENDING + RECEIVING + TOLD_BY_WAITING
+REPORTED_BY_WAITING = ("scatterv", "gatherv")  # ranks exchange counts first
+OPERATIONS = SENDING + RECEIVING + REPORTED_BY_WAITING
 HOWS = ("roots", "none", "more", "before")
 FORMS = ("blocking", "event", "persistent", "dup", "ranks")
 LIMIT = 300  # seconds; only a job that hangs takes so long
@@ -81,7 +81,7 @@ class Last(unittest.TestCase):
                 status = self.run_ranks(operation, how, form, ranks, settings)
                 self.assertNotEqual(status, 0, self.text)
                 self.assertIn("[mismatch", self.text)
-                if operation in TOLD_BY_WAITING or settings:
+                if operation in REPORTED_BY_WAITING or settings:
                     continue  # on some ranks at once
                 told = re.findall(r"^sucl\[(\d)\] error runtime: .*not called the same: (.*)$",
                                   self.text, re.MULTILINE)

@@ -208,21 +208,21 @@ class collective_case {
  private:
   static constexpr std::uint64_t max_in_ll128 = 1000;
 
-  static kernels::buffer_layout shape() {
+  static kernels::buffer_layout layout() {
     kernels::buffer_layout s;
     s.ll = 4 << 10;
     s.ll128 = kernels::ll128_bytes(max_in_ll128);
     s.stage = 64 << 10;  // no slot is used twice, so that all stays to be read again
     return s;
   }
-  static std::uint64_t bytes() { return shape().bytes(); }
+  static std::uint64_t bytes() { return layout().bytes(); }
 
   core::kernel_launch kernel_of(int rank, bool mapped) {
     const auto n = static_cast<std::size_t>(rank);
     core::launch_setting s;
     s.rank = rank;
     s.ranks = m_ranks;
-    s.shape = shape();
+    s.layout = layout();
     s.items = items;
     s.groups = groups;
     s.ll_max_bytes = 256;
@@ -332,7 +332,7 @@ TEST_F(parity, of_every_type_and_op) {
 
 // ---- messages
 
-kernels::message_layout message_shape_of_test() {
+kernels::message_layout test_message_layout() {
   kernels::message_layout s;
   s.at = kernels::buffer_layout{}.of_collectives();
   s.channels = groups;
@@ -384,9 +384,9 @@ struct exchange_of_rank {
 
 void run_messages(::sycl::queue& queue, std::uint64_t bytes, int messages) {
   constexpr int ranks = 3;
-  const auto shape = message_shape_of_test();
+  const auto layout = test_message_layout();
   thread_ranks threads(ranks);
-  buffer_set buffers(ranks, shape.at + shape.bytes());
+  buffer_set buffers(ranks, layout.at + layout.bytes());
   std::vector<exchange_of_rank> exchanges;
   std::vector<kernels::kernel_control> controls(ranks);
   std::vector<std::unique_ptr<core::message_launcher>> launchers;
@@ -396,7 +396,7 @@ void run_messages(::sycl::queue& queue, std::uint64_t bytes, int messages) {
   const auto kernel_of = [&](int r) {
     const auto n = static_cast<std::size_t>(r);
     launchers.push_back(
-        std::make_unique<core::message_launcher>(threads.of(r), shape, &controls[n]));
+        std::make_unique<core::message_launcher>(threads.of(r), layout, &controls[n]));
     auto k = launchers.back()->make(exchanges[n].whole(), nullptr);
     k.what.with = buffers.of(r);
     return k;

@@ -24,14 +24,14 @@ struct axpy {
   }
 };
 
-struct shape {
+struct grid {
   int rows, columns;
   double weights[3];
 };
 
 /// Parameters that are themselves structs with arrays.
 struct weigh {
-  shape of;
+  grid of;
   void operator()(sycl::nd_item<1> item, const float* in, float* out) const {
     const auto i = static_cast<int>(item.get_global_id(0));
     if (i < of.rows * of.columns)

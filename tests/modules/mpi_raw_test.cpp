@@ -21,7 +21,7 @@ const sucl_raw_mpi* raw = nullptr;
 
 using numbers = std::vector<float>;
 
-/// All kinds with the same shape: every rank has one number for each rank, and rank r contributes
+/// All kinds with the same counts: every rank has one number for each rank, and rank r contributes
 /// r * 100 + i at place i.
 struct fixture {
   int rank = module().rank;

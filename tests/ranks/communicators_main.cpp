@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// communicators ended N: makes and ends N communicators, of several shapes.
+// communicators ended N: makes and ends N communicators, of several sizes and groups.
 // communicators alive N: keeps N, or as many as MPI has room for; the error says so on every rank,
 // and the others go on.
 #include <sucl/sucl.hpp>

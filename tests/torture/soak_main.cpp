@@ -9,7 +9,7 @@
 //
 // With --steps it looks after the same steps however fast the machine is.
 // --every: steps between two lives of communicators; 0: none, 1: nothing else. --cycle: steps after
-// which the same ones come again, so that what is kept for each shape is soon complete.
+// which the same ones come again, so that what is kept for each call is soon complete.
 //
 // Prints a line of JSON. Exit status: 0, or 1 if something has grown or a result was wrong.
 #include "holding.hpp"

@@ -246,7 +246,7 @@ void repeat(scene& s, std::chrono::microseconds delay) {
 }
 
 // Notes when a call has told this rank, which is before its runtime has ended.
-void repeat_until_told(scene& s, std::chrono::microseconds delay) {
+void repeat_until_error(scene& s, std::chrono::microseconds delay) {
   try {
     repeat(s, delay);
   } catch (const sucl::error&) {
@@ -272,7 +272,7 @@ void run(int argc, char** argv, std::chrono::microseconds delay) {
     throw std::runtime_error("nothing has happened");
   }
   scene s(rt);
-  if (g_phase != "finalise") return repeat_until_told(s, delay);
+  if (g_phase != "finalise") return repeat_until_error(s, delay);
   blocking(s);
   s.world.blocking().barrier();
   begin(delay);

@@ -64,7 +64,7 @@ struct board {
 std::mutex boards_mutex;
 std::map<std::string, std::weak_ptr<board>> boards;
 
-bool told_to(const char* variable, const char* value) {
+bool configured_to(const char* variable, const char* value) {
   const char* set = std::getenv(variable);
   return set && std::strcmp(set, value) == 0;
 }
@@ -143,7 +143,7 @@ void flush() {
 }
 
 int enqueue(const char* name, bool is_send, std::function<void()> run) {
-  if (told_to("FAKE_NCCL_FAIL", name)) return internal_error;
+  if (configured_to("FAKE_NCCL_FAIL", name)) return internal_error;
   (is_send ? sends : others).push_back(std::move(run));
   if (depth == 0) flush();
   return 0;
@@ -173,7 +173,7 @@ int ncclGetUniqueId(unique_id* id) {
 }
 
 int ncclCommInitRank(communicator** comm, int size, unique_id id, int rank) {
-  if (told_to("FAKE_NCCL_FAIL", "ncclCommInitRank")) return internal_error;
+  if (configured_to("FAKE_NCCL_FAIL", "ncclCommInitRank")) return internal_error;
   std::shared_ptr<board> shared;
   {
     const std::lock_guard lock(boards_mutex);
@@ -202,7 +202,7 @@ int ncclCommGetAsyncError(communicator*, int* error) {
   return 0;
 }
 
-const char* ncclGetErrorString(int) { return "the fake was told to fail"; }
+const char* ncclGetErrorString(int) { return "the fake is configured to fail"; }
 const char* ncclGetLastError(communicator*) { return "in a test"; }
 
 int ncclGroupStart() {

@@ -390,7 +390,7 @@ TEST(xccl_errors, of_the_library_are_passed_on) {
       EXPECT_EQ(f.status, SUCL_ERROR_NATIVE);
       EXPECT_EQ(f.error.native_code, 3);
       EXPECT_TRUE(
-          has(f.error.message, "ncclAllReduce failed: the fake was told to fail: in a test"))
+          has(f.error.message, "ncclAllReduce failed: the fake is configured to fail: in a test"))
           << f.error.message;
     }
     {

@@ -24,7 +24,7 @@ void contexts::release(std::uint64_t number) {
   m_taken[number % count] = false;
 }
 
-// Every rank proposes its lowest; the highest of these is where all look next. A context comes
+// Every rank proposes its lowest; all continue from the highest of these. A context comes
 // again only after all others, so that what is left of old messages meets no receive.
 std::optional<std::uint32_t> contexts::agree(const gather_function& gather) {
   for (std::uint64_t from = 0;;) {

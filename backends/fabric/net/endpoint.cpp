@@ -173,9 +173,10 @@ bool endpoint::read_error() {
   if (fi_cq_readerr(m_queue.get(), &e.entry, 0) <= 0) return false;
   if (e.entry.op_context == nullptr) return true;
   std::array<char, 128> text{};
-  const char* said =
+  const char* reason =
       fi_cq_strerror(m_queue.get(), e.entry.prov_errno, e.entry.err_data, text.data(), text.size());
-  ending how{e.entry.err == 0 ? FI_EIO : e.entry.err, e.entry.len, said ? said : "", e.entry.tag};
+  ending how{e.entry.err == 0 ? FI_EIO : e.entry.err, e.entry.len, reason ? reason : "",
+             e.entry.tag};
   // What a provider cancels itself has a reason: an error code where the text is that of one.
   const int cause = std::abs(e.entry.prov_errno);
   if (how.code == FI_ECANCELED && cause != 0 && how.text == m_from.text_of(cause)) how.code = cause;

@@ -13,7 +13,7 @@ namespace sucl::fabric {
 
 /// Puts back, at its end, what each signal did at its beginning. Providers of libfabric are loaded
 /// whether or not they are chosen, and some install handlers: that of PSM ends a crashed process by
-/// exit(1), so that no launcher learns of the signal, and destructors run in what is broken.
+/// exit(1), so that no launcher sees the signal, and destructors run in what is broken.
 class kept_signals {
  public:
   kept_signals() {

@@ -38,7 +38,7 @@ std::string beside_intel_mpi() {
   return {};
 }
 
-// It does not look for its providers beside itself.
+// It does not search for its providers beside itself.
 void show_providers(const std::string& folder) {
   if (secure_getenv("FI_PROVIDER_PATH") != nullptr) return;
   for (const std::string& place : {folder + "prov", folder})

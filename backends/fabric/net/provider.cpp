@@ -98,7 +98,7 @@ std::string domains_in(const fi_info* list) {
   return text;
 }
 
-info_ptr ask(const library& from, const settings& wanted, int* code) {
+info_ptr query(const library& from, const settings& wanted, int* code) {
   const kept_signals kept;  // the first call loads providers
   const info_ptr hints = hints_for(from, wanted);
   fi_info* list = nullptr;
@@ -112,7 +112,7 @@ info_ptr ask(const library& from, const settings& wanted, int* code) {
   int ignored = 0;
   settings any = wanted;
   any.provider.clear();
-  const info_ptr others = ask(from, any, &ignored);
+  const info_ptr others = query(from, any, &ignored);
   const std::string names = others ? names_in(others.get()) : "";
   const std::string cure =
       names.empty() ? "Install a libfabric with a provider for this machine's network, "
@@ -163,7 +163,7 @@ bool in_subnet(const fi_info& info, const std::string& subnet) {
 
 info_ptr choose_provider(const library& from, const settings& wanted) {
   int code = 0;
-  const info_ptr list = ask(from, wanted, &code);
+  const info_ptr list = query(from, wanted, &code);
   const fi_info* best = nullptr;
   std::array<int, 2> best_rank{};
   bool elsewhere = false;

@@ -21,9 +21,9 @@ struct info_deleter {
 };
 using info_ptr = std::unique_ptr<fi_info, info_deleter>;
 
-/// Asks libfabric for what the backend needs and takes the best of its offers. The order is that
-/// of libfabric, which has the networks of supercomputers first; then comes TCP. Providers that
-/// reach one machine only, or lose messages, are taken where the settings name them. Throws
+/// Queries the providers that meet the needs of the backend, and selects the best. The order is
+/// that of libfabric, which has the networks of supercomputers first; then comes TCP. Providers
+/// that reach one machine only, or lose messages, are taken where the settings name them. Throws
 /// problem.
 info_ptr choose_provider(const library& from, const settings& wanted);
 

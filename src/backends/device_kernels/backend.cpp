@@ -49,26 +49,26 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   return SUCL_SUCCESS;
 }
 
-kernels::buffer_layout shape_of(const kernel_settings& s, std::uint64_t groups, int ranks,
-                                bool ll128) {
+kernels::buffer_layout layout_of(const kernel_settings& s, std::uint64_t groups, int ranks,
+                                 bool ll128) {
   constexpr std::uint64_t line = 128;
-  kernels::buffer_layout shape;
+  kernels::buffer_layout layout;
   // Two slices of what is shared, or one of what has a root.
   const std::uint64_t slices = ranks > 2
                                    ? std::max(2 * kernels::ll_slice(s.ll_two_shot_max_bytes, ranks),
                                               kernels::ll_slice(s.ll_two_shot_max_bytes, ranks - 1))
                                    : 0;
   constexpr std::uint64_t row = kernels::ll_row;
-  shape.ll = (std::max(s.ll_max_bytes, slices) + row - 1) / row * row;
-  shape.ll128 = ll128 ? kernels::ll128_bytes(s.ll128_max_bytes) : 0;
-  shape.stage = (s.staging + page - 1) / page * page;
-  if (!s.messages) return shape;
-  auto& m = shape.messages;
-  m.at = shape.of_collectives();
+  layout.ll = (std::max(s.ll_max_bytes, slices) + row - 1) / row * row;
+  layout.ll128 = ll128 ? kernels::ll128_bytes(s.ll128_max_bytes) : 0;
+  layout.stage = (s.staging + page - 1) / page * page;
+  if (!s.messages) return layout;
+  auto& m = layout.messages;
+  m.at = layout.of_collectives();
   m.channels = static_cast<int>(std::min<std::uint64_t>(groups, kernels::max_channels));
   m.ll_bytes = s.message_ll_bytes;
   m.slot = s.message_staging / (static_cast<unsigned>(m.channels) * m.slots) / line * line;
-  return shape;
+  return layout;
 }
 
 // Collective: devices may differ, and all ranks cut alike. `large`: whether the device's large
@@ -84,7 +84,7 @@ launch_setting agree(const kernel_settings& wanted, kernel_device& device, sucl_
   struct device_summary {
     std::int32_t groups;
     std::int32_t large;
-    kernel_device::identity_type who;
+    kernel_device::identity_type identity;
   };
   const auto summaries = share(device_summary{
       std::min(static_cast<std::int32_t>(wanted.groups), device.groups), large, device.identity()});
@@ -92,8 +92,8 @@ launch_setting agree(const kernel_settings& wanted, kernel_device& device, sucl_
   const kernel_settings s = large ? wanted : wanted.of_further_communicators(size);
   bool whole = s.ll128_max_bytes > 0;
   for (int r = 0; r < size && whole; ++r)
-    whole =
-        r == rank || device.keeps_ll128_stores_whole(summaries[static_cast<std::size_t>(r)].who);
+    whole = r == rank ||
+            device.keeps_ll128_stores_whole(summaries[static_cast<std::size_t>(r)].identity);
   const auto all_whole = share(static_cast<char>(whole));
   const bool ll128 = std::count(all_whole.begin(), all_whole.end(), 0) == 0;
   launch_setting setting;
@@ -101,7 +101,7 @@ launch_setting agree(const kernel_settings& wanted, kernel_device& device, sucl_
   setting.ranks = size;
   setting.groups = kernels::max_groups;
   for (const device_summary& c : summaries) setting.groups = std::min(setting.groups, c.groups);
-  setting.shape = shape_of(s, static_cast<std::uint64_t>(setting.groups), size, ll128);
+  setting.layout = layout_of(s, static_cast<std::uint64_t>(setting.groups), size, ll128);
   setting.ll128_min_bytes = s.ll128_min_bytes;
   setting.ll128_max_bytes = ll128 ? s.ll128_max_bytes : 0;
   setting.ll_max_bytes = s.ll_max_bytes;
@@ -234,17 +234,18 @@ std::set<kernel_device::identity_type> devices_with_large_memory_in_use;
 }  // namespace
 
 // The limit does not hold for a device that cannot be distinguished from others.
-kernel_comm::large_memory::large_memory(const kernel_device::identity_type& who) : m_who(who) {
+kernel_comm::large_memory::large_memory(const kernel_device::identity_type& identity)
+    : m_identity(identity) {
   const std::lock_guard lock(devices_mutex);
-  m_free =
-      who == kernel_device::identity_type{} || devices_with_large_memory_in_use.insert(who).second;
+  m_free = identity == kernel_device::identity_type{} ||
+           devices_with_large_memory_in_use.insert(identity).second;
   m_mine = m_free;
 }
 
 void kernel_comm::large_memory::keep(bool yes) {
   if (yes || !m_mine) return;
   const std::lock_guard lock(devices_mutex);
-  devices_with_large_memory_in_use.erase(m_who);
+  devices_with_large_memory_in_use.erase(m_identity);
   m_mine = false;
 }
 
@@ -270,14 +271,14 @@ kernel_comm::kernel_comm(const backend_comm& memory_provider, const sucl_oob& oo
     : m_device(device),
       m_large(device.identity()),
       m_setting(agreed(settings, oob, rank, size)),
-      m_memory(memory_provider, oob, device, rank, size, m_setting.shape, make_control()),
+      m_memory(memory_provider, oob, device, rank, size, m_setting.layout, make_control()),
       m_board(m_memory.boards(), rank),
       m_plans(device, m_memory),
       m_runs_plans(settings.plans.value_or(device.on_host)),
       m_epoch(settings.operations) {
   // What cannot be mapped goes through the host, in parts.
   if (!m_memory.all_on_devices()) m_setting.ll128_max_bytes = 0;
-  if (settings.messages) m_messages.emplace(device, m_setting.shape.messages, &control());
+  if (settings.messages) m_messages.emplace(device, m_setting.layout.messages, &control());
 }
 
 kernel_comm::~kernel_comm() {

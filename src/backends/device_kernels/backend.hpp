@@ -3,7 +3,7 @@
 
 /// @file
 /// The built-in backend that executes collectives, and messages if configured to, by kernels of
-/// SuCL's own, on the devices of one node. Who has the SYCL objects launches them: see
+/// SuCL's own, on the devices of one node. The owner of the SYCL objects launches them: see
 /// kernel_device.
 #pragma once
 
@@ -142,7 +142,7 @@ class kernel_comm {
   /// The right to the large memory of a device; given back at the end.
   class large_memory {
    public:
-    explicit large_memory(const kernel_device::identity_type& who);
+    explicit large_memory(const kernel_device::identity_type& identity);
     ~large_memory();
     large_memory(const large_memory&) = delete;
     large_memory& operator=(const large_memory&) = delete;
@@ -150,7 +150,7 @@ class kernel_comm {
     void keep(bool yes);
 
    private:
-    kernel_device::identity_type m_who;
+    kernel_device::identity_type m_identity;
     bool m_free = false, m_mine = false;
   };
 

@@ -220,7 +220,7 @@ struct maker {
   bool rooted() const { return o.kind == SUCL_KIND_REDUCE || o.kind == SUCL_KIND_BROADCAST; }
   // What can be cut in a slice for each rank.
   bool sliced() const { return rooted() || o.kind == SUCL_KIND_ALLREDUCE; }
-  // Reductions are not faster so: staging memory, which is written from afar, is read at home.
+  // Reductions are not faster so: staging memory, which peers write, is read locally.
   bool could_be_direct() const {
     if (!s.mapped) return false;
     if (o.kind == SUCL_KIND_BROADCAST) return block >= s.direct_min_bytes_of_root;
@@ -240,7 +240,7 @@ struct maker {
   // allreduce has work to share.
   bool possible(protocol w) const {
     switch (w) {
-      case protocol::ll: return most <= s.shape.ll;
+      case protocol::ll: return most <= s.layout.ll;
       case protocol::ll128: return has_ll128() && most <= s.ll128_max_bytes;
       case protocol::ll_two_shot:
         return sliced() && s.ranks > 2 && block <= s.ll_two_shot_max_bytes;
@@ -416,7 +416,7 @@ struct maker {
     check_pieces(most, j.slot);
   }
   std::uint64_t largest_piece(int groups) const {
-    return s.shape.stage / (4 * static_cast<std::uint64_t>(groups)) / quad_bytes * quad_bytes;
+    return s.layout.stage / (4 * static_cast<std::uint64_t>(groups)) / quad_bytes * quad_bytes;
   }
   void check_pieces(std::uint64_t bytes, std::uint64_t piece) const {
     if (bytes / (piece * static_cast<std::uint64_t>(k.groups)) >= kernels::max_steps - 1)
@@ -493,9 +493,9 @@ kernel_launch make_launch(const sucl_operation& o, const launch_setting& s,
   collective_args& j = m.k.what;
   j.rank = s.rank;
   j.ranks = s.ranks;
-  j.ll = s.shape.ll;
-  j.ll128 = s.shape.ll128;
-  j.stage = s.shape.stage;
+  j.ll = s.layout.ll;
+  j.ll128 = s.layout.ll128;
+  j.stage = s.layout.stage;
   j.divisor = o.op == SUCL_OP_AVG ? s.ranks : 1;
   m.choose_protocol(wanted);
   m.k.type = o.type;

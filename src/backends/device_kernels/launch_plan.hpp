@@ -18,7 +18,7 @@ namespace sucl::core {
 struct launch_setting {
   int rank = 0;
   int ranks = 1;
-  kernels::buffer_layout shape;
+  kernels::buffer_layout layout;
   int items = 1;                               ///< of a work group
   int groups = 1;                              ///< of a kernel with pieces, the same on every rank
   std::uint64_t ll_max_bytes = 0;              ///< LL, to each peer
@@ -28,7 +28,7 @@ struct launch_setting {
   std::uint64_t ll128_exchange_max_bytes = 0;  ///< and the most where all ranks send as much
   std::uint64_t ll128_two_shot_max_bytes = 0;  ///< LL128 in two steps
   std::uint64_t two_shot_min_bytes = 0;  ///< bytes from which three and more ranks share the work
-  std::uint64_t direct_min_bytes = 0;    ///< bytes from which mapped memory is looked for;
+  std::uint64_t direct_min_bytes = 0;    ///< bytes from which mapped memory is used;
   std::uint64_t direct_min_bytes_of_root = 0;  ///< the same in a broadcast
   bool mapped = false;                         ///< the communicator has any
 };

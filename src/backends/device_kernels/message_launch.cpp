@@ -18,7 +18,7 @@ using kernels::message_fault;
 using kernels::message_part;
 
 constexpr std::size_t min_parts = 64;
-constexpr std::size_t sheets_at_once = 64;
+constexpr std::size_t lists_at_once = 64;
 constexpr std::size_t parts_in_args = 2;
 
 std::size_t queue_of(const message_part& p) {
@@ -32,13 +32,13 @@ Word load_word(const Word& word) {
 
 }  // namespace
 
-message_launcher::message_launcher(kernel_device& device, const kernels::message_layout& shape,
+message_launcher::message_launcher(kernel_device& device, const kernels::message_layout& layout,
                                    kernels::kernel_control* control)
     : m_device(device),
-      m_shape(shape),
+      m_layout(layout),
       m_control(control),
       m_counts(device.allocate(sizeof(kernels::message_counts))) {
-  add_sheets(sheets_at_once, min_parts);
+  add_lists(lists_at_once, min_parts);
 }
 
 void message_launcher::collect(const sucl_operation& o, const void* given) {
@@ -72,31 +72,31 @@ int message_launcher::arrange() {
   return queues;
 }
 
-bool message_launcher::in_use(const sheet& s) const {
+bool message_launcher::in_use(const part_list& s) const {
   return !std::all_of(m_control->read, m_control->read + s.groups,
                       [&](const std::uint64_t& word) { return load_word(word) >= s.number; });
 }
 
 // The device's library may wait for all that runs before it gives such memory: many at once.
-void message_launcher::add_sheets(std::size_t count, std::size_t room) {
+void message_launcher::add_lists(std::size_t count, std::size_t room) {
   const auto block = m_device.allocate_host(count * room * sizeof(message_part));
   auto* parts = static_cast<message_part*>(block.get());
   for (std::size_t i = 0; i < count; ++i)
-    m_sheets.push_back({{block, parts + i * room}, room, 0, 0});
+    m_lists.push_back({{block, parts + i * room}, room, 0, 0});
 }
 
 // The one that has been used longest ago is tried first.
-message_launcher::sheet& message_launcher::take_sheet(std::size_t parts) {
-  for (std::size_t i = 0; i < m_sheets.size(); ++i) {
-    sheet& s = m_sheets[m_next];
-    m_next = (m_next + 1) % m_sheets.size();
+message_launcher::part_list& message_launcher::take_list(std::size_t parts) {
+  for (std::size_t i = 0; i < m_lists.size(); ++i) {
+    part_list& s = m_lists[m_next];
+    m_next = (m_next + 1) % m_lists.size();
     if (s.room >= parts && !in_use(s)) return s;
   }
   std::size_t room = min_parts;
   while (room < parts) room *= 2;
-  m_next = m_sheets.size();
-  add_sheets(std::max<std::size_t>(1, sheets_at_once * min_parts / room), room);
-  return m_sheets[m_next];
+  m_next = m_lists.size();
+  add_lists(std::max<std::size_t>(1, lists_at_once * min_parts / room), room);
+  return m_lists[m_next];
 }
 
 message_launch message_launcher::make(const sucl_operation& o, const void* given) {
@@ -110,16 +110,16 @@ message_launch message_launcher::make(const sucl_operation& o, const void* given
   j.control = m_control;
   j.abort = &m_control->abort;
   j.counts = static_cast<kernels::message_counts*>(m_counts.get());
-  j.shape = m_shape;
+  j.layout = m_layout;
   j.queues = arrange();
   std::uint64_t most = 1;
   for (const message_part& p : m_arranged)
-    most = std::max(most, kernels::cut_of(m_shape, p.bytes).pieces);
-  k.groups = static_cast<int>(std::min(most, static_cast<std::uint64_t>(m_shape.channels)));
+    most = std::max(most, kernels::cut_of(m_layout, p.bytes).pieces);
+  k.groups = static_cast<int>(std::min(most, static_cast<std::uint64_t>(m_layout.channels)));
   if (!m_arranged.empty()) j.first = m_arranged.front();
   if (m_arranged.size() > 1) j.second = m_arranged[1];
   if (m_arranged.size() > parts_in_args) {
-    sheet& s = take_sheet(m_arranged.size());
+    part_list& s = take_list(m_arranged.size());
     s.number = j.number = ++m_number;
     s.groups = k.groups;
     std::copy(m_arranged.begin(), m_arranged.end(), s.parts.get());

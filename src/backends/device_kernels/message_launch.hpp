@@ -19,7 +19,7 @@ namespace sucl::core {
 class message_launcher {
  public:
   /// `control` must stay. Throws sucl::error.
-  message_launcher(kernel_device& device, const kernels::message_layout& shape,
+  message_launcher(kernel_device& device, const kernels::message_layout& layout,
                    kernels::kernel_control* control);
 
   /// The kernel of an operation, but for the addresses of buffers. `given` is what it sends if it
@@ -28,7 +28,7 @@ class message_launcher {
 
  private:
   /// Parts of an operation where the device reads them, until all groups of its kernel have.
-  struct sheet {
+  struct part_list {
     std::shared_ptr<kernels::message_part> parts;
     std::size_t room = 0;
     std::uint64_t number = 0;
@@ -36,17 +36,17 @@ class message_launcher {
   };
   void collect(const sucl_operation& o, const void* given);
   int arrange();
-  bool in_use(const sheet& s) const;
-  void add_sheets(std::size_t count, std::size_t room);
-  sheet& take_sheet(std::size_t parts);
+  bool in_use(const part_list& s) const;
+  void add_lists(std::size_t count, std::size_t room);
+  part_list& take_list(std::size_t parts);
 
   kernel_device& m_device;
-  kernels::message_layout m_shape;
+  kernels::message_layout m_layout;
   kernels::kernel_control* m_control;
   std::shared_ptr<void> m_counts;
   std::vector<kernels::message_part> m_parts;     ///< of an operation, as it has them
   std::vector<kernels::message_part> m_arranged;  ///< the first of each queue, then the others
-  std::vector<sheet> m_sheets;
+  std::vector<part_list> m_lists;
   std::size_t m_next = 0;
   std::uint64_t m_number = 0;
 };

@@ -357,7 +357,7 @@ const sucl_backend& hierarchical_backend() noexcept {
 
 namespace {
 
-// Who is alone on an island copies there, where blocks have to be put in another order.
+// A rank that is alone on an island copies there, where blocks have to be put in another order.
 bool has_own_node(const hierarchical_map& where) {
   return !where.alone() || (where.islands && !where.consecutive);
 }

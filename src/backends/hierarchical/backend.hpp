@@ -75,7 +75,7 @@ class hierarchical_comm {
   hierarchical_comm(const hierarchical_comm&) = delete;
   hierarchical_comm& operator=(const hierarchical_comm&) = delete;
 
-  /// Starts an operation that test() is asked for; null: it is done.
+  /// Starts an operation, which test() polls; null: it is done.
   hierarchical_request* start(const sucl_operation& operation);
   bool test(hierarchical_request* request);
   /// Puts all steps of an operation on the queue that `target` names.

@@ -76,7 +76,7 @@ inline bool stores_pairs() noexcept {
 }
 
 /// Raises a word that has data in the one behind it: 16 bytes, on their own line. Stored one after
-/// the other, a peer that polls the word would take the line away in between.
+/// the other, a peer that polls the flag would fetch the cache line in between.
 inline void store_pair(std::uint64_t* word, std::uint64_t value, std::uint64_t next) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
   std::atomic_signal_fence(std::memory_order_release);

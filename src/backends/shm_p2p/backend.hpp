@@ -22,7 +22,7 @@ inline constexpr const char* message_backend_name = "messages";
 /// Most ranks of a node that a communicator may have for it: each pair has memory of its own.
 inline constexpr int max_message_ranks = 64;
 
-/// Its table, for callers that ask what it supports: its query needs no state.
+/// Its table, for queries of what it supports: its query needs no state.
 SUCL_CORE_API const sucl_backend& message_backend() noexcept;
 
 /// A channel for one communicator. Collective. `memory` provides the memory, and must outlive it.
@@ -42,8 +42,8 @@ void remove_message_memory(const backend_comm& messages, const void* base);
 /// Whether a channel is one of these, with no layer above it.
 bool supports_messages(const backend_comm& c);
 
-/// Starts an operation for who blocks until it is done, and makes progress for as long as peers
-/// that are near need. Null: it is done. Throws what fails.
+/// Starts an operation for a caller that blocks until it is done, and makes progress for as long as
+/// peers that are near need. Null: it is done. Throws what fails.
 sucl_request* start_message(const backend_comm& messages, const sucl_operation& o);
 
 /// Whether a message of that rank and tag is here; nothing: it cannot be known.

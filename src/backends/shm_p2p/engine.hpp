@@ -55,7 +55,7 @@ class p2p_engine {
   p2p_request* start(const sucl_operation& o);
   /// Does what can be done without waiting for long.
   void progress();
-  /// Whether it is over. Asks the transport, too.
+  /// Whether it is over. Polls the transport, too.
   bool over(p2p_request& d);
   /// Whether a message of that rank and tag is here that no receive has taken. Nothing: what comes
   /// from that rank is not seen before it is received.

@@ -72,9 +72,9 @@ sucl_status query_between_nodes(sucl_state*, const sucl_query* q, sucl_capabilit
 }
 
 template <class Query>
-sucl_backend make_table(Query ask) {
+sucl_backend make_table(Query query) {
   return table_of<executor>(plan_backend_name,
-                            "SuCL's own plans through memory that the ranks of a node share", ask,
+                            "SuCL's own plans through memory that the ranks of a node share", query,
                             post, test);
 }
 

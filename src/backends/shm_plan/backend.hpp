@@ -21,7 +21,7 @@ namespace sucl::core {
 /// Most ranks that a communicator may have for it.
 inline constexpr int max_plan_ranks = 64;
 
-/// Its table within a node, for callers that ask what it supports: its query needs no state.
+/// Its table within a node, for queries of what it supports: its query needs no state.
 /// Between nodes it supports less.
 SUCL_CORE_API const sucl_backend& plan_backend() noexcept;
 

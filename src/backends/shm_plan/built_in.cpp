@@ -109,7 +109,7 @@ class plan_built_in_backend final : public built_in_backend {
     return made;
   }
 
-  // Where MPI would be next, because nothing else was asked for.
+  // Where MPI would be next, because no rule selects another.
   void add_candidates(candidate_list& list, sucl_kind what, candidate_position at) const override {
     if (at != candidate_position::before_default || !list.mpi_is_default() ||
         what > SUCL_KIND_EXSCAN)

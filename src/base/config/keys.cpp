@@ -133,8 +133,9 @@ const vocabulary flavours{
     ""};
 const vocabulary planes{"control plane", [](const config&) { return words{"auto", "mpi", "tcp"}; },
                         ""};
-const vocabulary ways{"way to treat device memory",
-                      [](const config&) { return words{"probe", "direct", "stage"}; }, ""};
+const vocabulary device_memory_modes{
+    "way to treat device memory", [](const config&) { return words{"probe", "direct", "stage"}; },
+    ""};
 const vocabulary levels{"log level", level_names, ""};
 const vocabulary reproducible{"level of determinism",
                               [](const config&) { return words{"ranks", "run", "strict"}; }, ""};
@@ -206,9 +207,9 @@ void add_selection(std::vector<key_row>& t) {
                    "Path of an MPI module to load instead of the one for the flavour."},
                   text_form, [](auto& k) -> auto& { return k.all->mpi.module; }));
   t.push_back(row({"mpi.device_memory", "probe", "SUCL_DEVICE_MEMORY",
-                   "What MPI gets for device memory: probe (the library is asked once), direct "
+                   "What MPI gets for device memory: probe (queries the library once), direct "
                    "(the pointer as it is) or stage (always a copy in host memory).",
-                   shared, &ways},
+                   shared, &device_memory_modes},
                   text_form, [](auto& k) -> auto& { return k.all->mpi.device_memory; }));
 }
 

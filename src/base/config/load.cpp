@@ -31,8 +31,8 @@ bool names_a_library(std::string_view key) {
   return key == "path" || key == "library";
 }
 
-// A user who can write into a working directory must not thereby run code in the processes of those
-// who start programs there.
+// A user who can write to a working directory must not be able to run code in processes that other
+// users start there.
 void refuse_modules(const draft& d) {
   for (const auto& [key, origin] : d.origins) {
     if (origin == "default" || !names_a_library(key)) continue;

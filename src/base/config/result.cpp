@@ -48,7 +48,7 @@ void check_platforms(const draft& d) {
   }
 }
 
-// Who only disables a backend has one in mind that there is.
+// An entry that only disables a backend must name an existing one.
 void check_disabled_backends(const draft& d) {
   words known;
   for (const auto& b : built_in_backends()) known.push_back(b.name);

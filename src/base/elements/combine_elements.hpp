@@ -2,12 +2,12 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Elements in memory of any alignment, for processors. Included inside the namespace of its user,
-// after base/elements/fold_elements.hpp and for the same reason. Who includes it defines
+// after base/elements/fold_elements.hpp and for the same reason. Files that include it define
 // SUCL_COMBINE_ELEMENTS before; elsewhere it is empty.
 #ifdef SUCL_COMBINE_ELEMENTS
 #undef SUCL_COMBINE_ELEMENTS
 
-// Before a loop whose rounds may be computed together. Clang looks at run time whether they may.
+// Before a loop whose rounds may be computed together. Clang checks at run time whether they may.
 #if defined(__clang__)
 #define SUCL_ROUNDS_ARE_INDEPENDENT
 #else

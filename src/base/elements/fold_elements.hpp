@@ -4,8 +4,8 @@
 // How elements lie in memory, what reductions do with two of them and with the result, and which
 // of that belongs to a type and an op: for processors and devices alike. Included inside the
 // namespace of its user, after base/elements/half.hpp, so that each has functions of its own: a
-// copy that was compiled for one processor must never be linked elsewhere. Who includes it defines
-// SUCL_FOLD_ELEMENTS before; elsewhere it is empty.
+// copy that was compiled for one processor must never be linked elsewhere. Files that include it
+// define SUCL_FOLD_ELEMENTS before; elsewhere it is empty.
 #ifdef SUCL_FOLD_ELEMENTS
 #undef SUCL_FOLD_ELEMENTS
 
@@ -184,7 +184,7 @@ struct multiply {
 #ifdef __clang__
 #pragma clang fp contract(off)  // every compiler rounds the same way
 #endif
-    // GCC 12 makes a fused operation of a subtraction beside an addition, whatever it is told.
+    // GCC 12 makes a fused operation of a subtraction beside an addition, whatever its options.
     return {a.re * b.re + negated(a.im * b.im), a.re * b.im + a.im * b.re};
   }
 };

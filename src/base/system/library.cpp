@@ -48,7 +48,7 @@ bool complete(std::ifstream& file, const ElfW(Ehdr) & about, std::uint64_t size)
   return true;
 }
 
-// What is wrong with the file itself; an empty message if nothing is. Asked first, because the
+// What is wrong with the file itself; an empty message if nothing is. Checked first, because the
 // linker reports a library for another machine as missing, and crashes on one cut short.
 complaint file_complaint(const std::string& path) {
   struct stat about{};
@@ -86,11 +86,11 @@ std::string after(std::string_view text, std::string_view mark) {
 
 // The linker's message, whose form is "FILE: WHAT", in terms of what to do about it.
 complaint explain_open(const std::string& path, const std::string& linker) {
-  const std::string culprit = linker.substr(0, linker.find(": "));
+  const std::string needed_library = linker.substr(0, linker.find(": "));
   const bool missing = linker.find("cannot open shared object file") != std::string::npos;
-  if (missing && culprit != path)
-    return {"it needs the library " + in_quotes(culprit) + ", which was not found",
-            "Install " + in_quotes(culprit) + ", or add its directory to LD_LIBRARY_PATH."};
+  if (missing && needed_library != path)
+    return {"it needs the library " + in_quotes(needed_library) + ", which was not found",
+            "Install " + in_quotes(needed_library) + ", or add its directory to LD_LIBRARY_PATH."};
   if (missing)
     return {"no library of this name is on the linker's search path",
             "Install it, add its directory to LD_LIBRARY_PATH, or give a full path."};
@@ -129,8 +129,8 @@ library library::open(const std::string& path) {
   if (why.message.empty()) {
     result.m_handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (result.m_handle != nullptr) return result;
-    const char* said = ::dlerror();
-    why = explain_open(path, said != nullptr ? said : "no reason given");
+    const char* reason = ::dlerror();
+    why = explain_open(path, reason != nullptr ? reason : "no reason given");
   }
   fail(errc::unavailable, "cannot load " + in_quotes(path) + ": " + why.message, why.hint);
 }

@@ -133,7 +133,7 @@ void communicator::check() {
 std::unique_ptr<setup_step> communicator::begin_step(const char* what) {
   return std::make_unique<setup_step>(m_context.owner->steps(),
                                       std::string(what) + "() of " + label(),
-                                      m_context.where.world_ranks, may_go::none, &m_steps_begun);
+                                      m_context.where.world_ranks, may_leave::none, &m_steps_begun);
 }
 
 sucl_group* communicator::split_group(int colour, int key) {
@@ -156,7 +156,7 @@ std::shared_ptr<communicator> communicator::make_part(int colour, int key, bool 
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
   check();
-  m_blocking.meet(arrival::split);
+  m_blocking.await_ranks(arrival::split);
   sucl_group* group = split_group(colour, key);
   if (colour < 0) return nullptr;
   return m_context.owner->make_communicator(group, std::move(device));
@@ -190,13 +190,13 @@ void communicator::give_up_to_shrink() {
 compiled_facts communicator::compile(const compile_request& request) {
   check();
   const std::uint64_t number = m_plans.number_next();
-  m_blocking.meet(arrival::compile);
+  m_blocking.await_ranks(arrival::compile);
   return m_plans.compile(number, request);
 }
 
 void communicator::use_tuning(const std::string& toml) {
   wait_all();
-  m_blocking.meet(arrival::use_tuning);
+  m_blocking.await_ranks(arrival::use_tuning);
   ++m_changes;
   m_tuning.use_text(toml);
 }
@@ -273,7 +273,8 @@ communicator::status communicator::snapshot() {
   return s;
 }
 
-// Before its end a rank learns whether what it has called last was right; it waits for no late one.
+// Before it ends, a rank checks whether its last call matched those of the others; it waits for
+// none that is late.
 void communicator::await_agreement() {
   constexpr auto longest = std::chrono::milliseconds(100);
   if (!logs_calls() || m_queue.failed_or_ended()) return;

@@ -60,26 +60,26 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Issues an operation whose record is normalised. Copies its arrays and parts. `ready`: nothing
   /// has to be waited for; such an operation is posted, and polled for a moment, before the
   /// function returns. `blocking`: for a blocking call; the caller calls wait() at once.
-  issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
+  issue_result issue(const sucl_operation& record, const layouts& layout, bool ready,
                      const observer& watch, bool blocking = false) {
-    return m_queue.issue(record, shape, ready, watch, blocking);
+    return m_queue.issue(record, layout, ready, watch, blocking);
   }
 
   /// Does the same for a call without dependencies that is known to be right, because the same one
   /// has been issued before: what was worked out for that one is used again. Nothing if it is not
   /// known. Where the result says done the operation has not failed, and may be null.
-  std::optional<issue_result> issue_cached(const sucl_operation& asked, const observer& watch) {
-    return m_prepared.issue(asked, watch);
+  std::optional<issue_result> issue_cached(const sucl_operation& requested, const observer& watch) {
+    return m_prepared.issue(requested, watch);
   }
-  /// The same for who keeps the call, which is not a blocking one: the first time it is issue().
-  /// One thread at a time for one call.
+  /// The same for a caller that keeps the call, which is not a blocking one: the first time it is
+  /// issue(). One thread at a time for one call.
   issue_result issue_cached(persistent_call& call, const observer& watch) {
     return m_prepared.issue(call, watch);
   }
-  /// `asked`, the whole call as it came, was issued as `record`, which was ready and whose memory
-  /// is contiguous: issue_cached() may be given it next time.
-  void remember_issued(const sucl_operation& asked, const sucl_operation& record) {
-    m_prepared.remember_issued(asked, record);
+  /// `requested`, the whole call as it came, was issued as `record`, which was ready and whose
+  /// memory is contiguous: issue_cached() may be given it next time.
+  void remember_issued(const sucl_operation& requested, const sucl_operation& record) {
+    m_prepared.remember_issued(requested, record);
   }
 
   /// Takes an operation, whose record is normalised, into a recording; returns it as replay() wants
@@ -90,8 +90,9 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Issues a recorded operation once more. It is ready, and comes before what has been called and
   /// is not: the order among replays, and of replays and calls, is the caller's, alike on each
   /// rank.
-  issue_result replay(const sucl_operation& recorded, const layouts& shape, const observer& watch) {
-    return m_queue.replay(recorded, shape, watch);
+  issue_result replay(const sucl_operation& recorded, const layouts& layout,
+                      const observer& watch) {
+    return m_queue.replay(recorded, layout, watch);
   }
 
   /// A collective was called with arguments that are wrong on this rank, and its caller gets the
@@ -106,9 +107,9 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Issues an operation that is going to be posted on a native stream, by post_on_stream(), which
   /// must be called for these operations in the order of their issue. Nothing if its backend cannot
   /// order it there, or if something before it has to be posted by the host first: then it is one
-  /// for issue(). `shape` and the kinds of memory must be final, addresses need not be.
-  std::optional<ticket> issue_on_stream(const sucl_operation& record, const layouts& shape) {
-    return m_streams.issue_on_stream(record, shape);
+  /// for issue(). `layout` and the kinds of memory must be final, addresses need not be.
+  std::optional<ticket> issue_on_stream(const sucl_operation& record, const layouts& layout) {
+    return m_streams.issue_on_stream(record, layout);
   }
 
   /// Whether it would do so now. The answer of a communicator that is part of another one, for
@@ -134,9 +135,9 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Puts an operation into a graph that the device's native stream captures, and runs nothing:
   /// `target` is that stream or, for what launches(), as for post_launch(). False where it cannot
   /// be; then the graph is of no use. end_capture() ends it either way.
-  bool capture(captured_operations& into, const sucl_operation& record, const layouts& shape,
+  bool capture(captured_operations& into, const sucl_operation& record, const layouts& layout,
                void* target, bool is_stream) {
-    return m_streams.capture(into, record, shape, target, is_stream);
+    return m_streams.capture(into, record, layout, target, is_stream);
   }
   void end_capture(captured_operations& captured) { m_streams.end_capture(captured); }
   /// Counts what decides how operations are executed: a graph is as good as its number of these.
@@ -162,20 +163,20 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// The same where the memory is in the record already, or was written into op_request::parts.
   void mark_ready(const ticket& t) { m_queue.mark_ready(t); }
 
-  /// Issues an operation that is ready and returns when it is done. Throws what fails. `asked`,
+  /// Issues an operation that is ready and returns when it is done. Throws what fails. `requested`,
   /// unless null, is what run_cached() may be given next time: the whole call, as it came.
-  void run(const sucl_operation& record, const layouts& shape,
-           const sucl_operation* asked = nullptr) {
-    m_blocking.run(record, shape, asked);
+  void run(const sucl_operation& record, const layouts& layout,
+           const sucl_operation* requested = nullptr) {
+    m_blocking.run(record, layout, requested);
   }
 
   /// Does the same for a call that is known to be right, because the same one has run before; false
   /// if it is not known, or not alone. Programs call the same operation over and over, and most of
   /// what a short one costs is finding out what is known already.
-  bool run_cached(const sucl_operation& asked) { return m_blocking.run_cached(asked); }
+  bool run_cached(const sucl_operation& requested) { return m_blocking.run_cached(requested); }
 
-  /// The same for who keeps the call: the first time, and while operations are in flight, it is
-  /// run(); afterwards nothing is looked up. One thread at a time for one call.
+  /// The same for a caller that keeps the call: the first time, and while operations are in flight,
+  /// it is run(); afterwards nothing is looked up. One thread at a time for one call.
   void run_cached(persistent_call& call) { m_blocking.run_cached(call); }
 
   /// Whether a message of that rank and tag is here that no receive has taken. Nothing: it cannot
@@ -193,9 +194,9 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   void wait_all();
   /// Throws the first failure of an operation that was not reported yet.
   void check();
-  /// Whether ranks have to be asked now and then what they have had kernels do.
+  /// Whether the calls that ranks have enqueued as kernels have to be compared now and then.
   bool compares_calls() const { return m_context.backends.compares_calls(); }
-  /// Asks them; whether they differ. Never waits.
+  /// Compares them; whether they differ. Never waits.
   bool compare_calls() { return m_queue.compare_calls(); }
 
   /// Whether what it has called is compared with what ranks on other nodes have, beside the
@@ -231,7 +232,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// any size on each rank. Lives until deallocate() or the end of the communicator. Collective;
   /// blocks; errc::out_of_memory on every rank if one has none.
   void* allocate(std::uint64_t bytes) {
-    m_blocking.meet(arrival::allocate);
+    m_blocking.await_ranks(arrival::allocate);
     ++m_changes;
     return m_memory.allocate(bytes);
   }
@@ -244,7 +245,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Has the kernels of other ranks reach memory of the device too, of any size on each rank, until
   /// detach() of the same; whether all of them do. Collective; blocks.
   bool attach(void* memory, std::uint64_t bytes) {
-    m_blocking.meet(arrival::register_memory);
+    m_blocking.await_ranks(arrival::register_memory);
     ++m_changes;
     return m_memory.attach(memory, bytes);
   }
@@ -309,7 +310,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   void abandon(const error_info& info) { m_queue.abandon(info); }
   /// The same for what has failed on this rank alone: the others get the error, and fail too.
   void fail_everywhere(const error_info& info);
-  /// Asks the device whether a kernel of this process has failed on it, and then does so.
+  /// Checks whether a kernel of this process has failed on the device; then fails likewise.
   void check_device();
 
   // For the watchdog: what is known of this rank's progress.
@@ -348,7 +349,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
 
   step_counts m_steps_begun;
   std::mutex m_control_mutex;  ///< taken before that of the queue, never after it
-  /// Diagnoses on this machine that were looked at.
+  /// Diagnoses on this machine that were read.
   std::atomic<std::uint64_t> m_seen_diagnosis{0};
   std::atomic<std::uint64_t> m_changes{0};
   std::atomic<bool> m_queued{false};  ///< known to the progress thread

@@ -65,7 +65,7 @@ std::shared_ptr<communicator> shrinking::run(const device_services& device) {
   return std::exchange(m_made, nullptr);
 }
 
-// Whether all that live are ready. Who has failed is known afterwards.
+// Whether all living members are ready. The failed ones are known afterwards.
 bool shrinking::agree(bool ready) {
   job& of = *m_context.owner;
   std::vector<std::uint8_t> failed = m_failed;
@@ -78,7 +78,7 @@ bool shrinking::agree(bool ready) {
   how.has_failed = has_gone;
   {
     step_counts own;  // ranks that were given up may have begun this step more often
-    const setup_step step(of.steps(), label(), m_context.where.world_ranks, may_go::any, &own);
+    const setup_step step(of.steps(), label(), m_context.where.world_ranks, may_leave::any, &own);
     if (const auto status = of.control()->agree(m_context.group, &how))
       throw_last(status, of.control()->name, "shrink", m_context.rank());
   }
@@ -86,7 +86,7 @@ bool shrinking::agree(bool ready) {
   m_failed = std::move(failed);
   if (m_failed[static_cast<std::size_t>(m_context.rank())])
     base::fail(errc::peer_lost, "the other ranks of " + m_context.label + " have lost this one",
-               "Look at the network between them; they go on without it");
+               "Check the network between them; they continue without it");
   return (how.flags & is_ready) != 0;
 }
 
@@ -103,7 +103,7 @@ void shrinking::make(const device_services& device) {
       if (!m_failed[i]) left.push_back(m_context.where.world_ranks[i]);
     step_counts own;
     setup_step step(of.steps(), label() + ", attempt " + std::to_string(m_agreements),
-                    std::move(left), may_go::none, &own);
+                    std::move(left), may_leave::none, &own);
     m_made = in_step(step, [&] { return of.make_communicator(group, device); });
   } catch (const error& e) {
     m_failure = e.info();
@@ -124,7 +124,7 @@ void shrinking::throw_failure() const {
   if (m_failure) throw error(*m_failure);
   base::fail(errc::unavailable,
              label() + " was given up: another rank could not make the new communicator",
-             "Look at what shrink() has thrown there, and call it again");
+             "See the error that shrink() has thrown there, and call it again");
 }
 
 }  // namespace sucl::core

@@ -20,8 +20,8 @@ namespace sucl::core {
 
 class communicator;
 
-/// Members agree on who has failed, make a communicator of the others, and agree on whether each of
-/// them has it; again if more have failed meanwhile. So all that return have the same one. One
+/// Members agree on which have failed, make a communicator of the others, and agree on whether each
+/// of them has it; again if more have failed meanwhile. So all that return have the same one. One
 /// thread at a time.
 class shrinking {
  public:
@@ -43,7 +43,7 @@ class shrinking {
   communicator_context& m_context;
   std::mutex m_mutex;
   std::uint64_t m_agreements = 0;      ///< so far
-  bool m_chosen = false;               ///< who is left has been agreed on
+  bool m_chosen = false;               ///< the remaining members have been agreed on
   bool m_attempted = false;            ///< to make it of them
   std::vector<std::uint8_t> m_failed;  ///< one for each member, by the last agreement
   std::shared_ptr<communicator> m_made;

@@ -47,8 +47,8 @@ void tuning_state::compare_device() const {
   tune::table_machine here = m_table->machine;
   here.device = m_context.device.self.device;
   const std::string why = tune::foreign(*m_table, here);
-  static std::atomic<bool> said{false};
-  if (why.empty() || said.exchange(true)) return;
+  static std::atomic<bool> logged{false};
+  if (why.empty() || logged.exchange(true)) return;
   base::log(base::log_level::warn, "tuning", m_table->file, " may not fit: ", why,
             ". Run sucl tune --device gpu here");
 }

@@ -41,7 +41,7 @@ struct communicator_context {
   int size() const { return static_cast<int>(where.members.size()); }
   /// For exchanges of set-up, which match by their order.
   sucl_oob oob() const { return {owner->control(), group}; }
-  /// Whether ranks that wait for each other are looked after, so that none may block in a backend.
+  /// Whether the watchdog supervises waiting ranks, so that none may block in a backend.
   bool watched() const { return owner->settings().watchdog.timeout.count() > 0; }
 };
 

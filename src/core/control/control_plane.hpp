@@ -22,7 +22,7 @@ struct flavour {
   std::string why;
 };
 
-/// Looks at the MPI library that is loaded in this process, else at what its launcher left in the
+/// Detects the MPI library that is loaded in this process, else from what its launcher left in the
 /// environment. Calls no MPI function but MPI_Get_library_version.
 SUCL_CORE_API flavour detect_flavour();
 

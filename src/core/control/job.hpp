@@ -84,7 +84,8 @@ class SUCL_CORE_API job {
   virtual void notify_end(communicator& c, const communicator_end& e) = 0;
   /// Has the progress thread poll control messages now.
   virtual void poll_now() = 0;
-  /// Something was given up that MPI may still be busy with, and the other ranks may ask why.
+  /// MPI may still be busy with an operation that was given up, and other ranks may request the
+  /// cause.
   virtual void note_failure(const error_info& why) = 0;
   /// A communicator that had failed has been shrunk: what was given up is no reason to end.
   virtual void note_recovered() = 0;

@@ -43,7 +43,8 @@ struct backend_report {
 };
 
 /// Where modules given by a file name are searched for: the folder `sucl` beside libsucl_core, then
-/// the folders in SUCL_MODULE_PATH (separated by colons), then wherever the dynamic linker looks.
+/// the folders in SUCL_MODULE_PATH (separated by colons), then the search path of the dynamic
+/// linker.
 SUCL_CORE_API std::vector<std::string> module_directories();
 
 /// The path of a module file: `file` itself if it has a slash, otherwise the first match in

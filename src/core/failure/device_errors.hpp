@@ -24,7 +24,7 @@ struct device_error_functions {
   int (*exchange_mode)(int*) = nullptr;  ///< what the thread may call while streams are captured
 };
 
-/// Asks one device. Any thread.
+/// Queries one device. Any thread.
 class SUCL_CORE_API device_errors {
  public:
   /// `context` and `stream`: of the device, with nothing on it.

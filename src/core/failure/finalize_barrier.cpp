@@ -63,7 +63,7 @@ finalize_barrier::outcome finalize_barrier::poll_members(bool late) const {
     if (r == m_rank) continue;
     if (m_peers->has_ended(r)) {
       if (const auto why = m_peers->failure(r)) return {why->text, false, {}};
-      if (!m_peers->is_through(r)) return {"rank " + std::to_string(r) + " has died", true, {}};
+      if (!m_peers->has_finalized(r)) return {"rank " + std::to_string(r) + " has died", true, {}};
     } else if (late && m_peers->is_stopped(r)) {
       stopped.push_back(r);
     }
@@ -97,7 +97,7 @@ finalize_barrier::outcome finalize_barrier::wait() {
 finalize_barrier::outcome finalize_barrier::wait_for_all() {
   if (!m_exchange) return {"the control plane failed", false, {}};
   const auto begin = clock::now();
-  auto looked = begin;
+  auto last_poll = begin;
   bool warned = false;
   std::optional<clock::time_point> found_at;
   for (;;) {
@@ -116,8 +116,8 @@ finalize_barrier::outcome finalize_barrier::wait_for_all() {
     }
     const auto now = clock::now();
     if (m_limit.count() > 0 && now - begin > m_limit) return {};
-    if (now - looked > between_polls) {
-      looked = now;
+    if (now - last_poll > between_polls) {
+      last_poll = now;
       const bool late = m_timeout.count() > 0 && now - begin > m_timeout;
       const outcome found = poll_members(late);
       if (!found.obstacle.empty() && !found_at) found_at = now;

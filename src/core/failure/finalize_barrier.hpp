@@ -18,7 +18,7 @@
 namespace sucl::core {
 
 /// An MPI library waits for every process when it is finalised, for ever if one of them is dead,
-/// stuck or has left. So a process asks here first, and shows the others what it has called.
+/// stuck or has left. So a process checks here first, and publishes its last calls.
 class finalize_barrier {
  public:
   /// `everyone`: all processes of the job; the group stays the caller's, and is lost unless all

@@ -30,7 +30,7 @@ constexpr std::size_t max_steps = 8;
 constexpr std::size_t max_diagnoses = 8;
 constexpr std::size_t max_ends = 128;
 constexpr std::uint32_t begun = 1;
-constexpr std::uint32_t through = 2;
+constexpr std::uint32_t finalized = 2;
 
 /// A text that one process writes once and others read when it is there.
 template <std::size_t Limit>
@@ -72,7 +72,7 @@ struct end_line {
 }  // namespace
 
 struct board_slot {
-  std::atomic<std::uint32_t> leaving;  ///< 0, begun or through
+  std::atomic<std::uint32_t> leaving;  ///< 0, begun or finalized
   std::atomic<std::uint32_t> failing;  ///< taken by who writes the failure
   std::atomic<std::uint32_t> reported;
   std::int32_t code;
@@ -124,7 +124,7 @@ error_info info_of(const diagnosis& v) {
   info.code = v.code;
   info.message = v.text;
   info.hint = v.code == errc::timeout
-                  ? "Look at what the named ranks do; a larger SUCL_TIMEOUT waits longer"
+                  ? "Check what the named ranks do; a larger SUCL_TIMEOUT waits longer"
                   : "Look for the reason in the output of the named ranks";
   return info;
 }
@@ -239,7 +239,7 @@ peer_processes::~peer_processes() {
 
 bool peer_processes::has_ended(int rank) const {
   const peer& p = at(rank);
-  if (m_shares_process && is_through(rank)) return true;
+  if (m_shares_process && has_finalized(rank)) return true;
   if (p.descriptor == none) return false;
   pollfd query{p.descriptor, POLLIN, 0};
   return p.descriptor < 0 || ::poll(&query, 1, 0) > 0;
@@ -262,9 +262,9 @@ bool peer_processes::is_leaving(int rank) const {
   return s && s->leaving.load(std::memory_order_acquire) != 0;
 }
 
-bool peer_processes::is_through(int rank) const {
+bool peer_processes::has_finalized(int rank) const {
   const board_slot* s = at(rank).slot;
-  return s && s->leaving.load(std::memory_order_acquire) == through;
+  return s && s->leaving.load(std::memory_order_acquire) == finalized;
 }
 
 std::optional<diagnosis> peer_processes::failure(int rank) const {
@@ -332,8 +332,8 @@ void peer_processes::leave() {
   if (own()) own()->leaving.store(begun, std::memory_order_release);
 }
 
-void peer_processes::end_well() {
-  if (own()) own()->leaving.store(through, std::memory_order_release);
+void peer_processes::mark_finalized() {
+  if (own()) own()->leaving.store(finalized, std::memory_order_release);
 }
 
 peer_processes::departures peer_processes::gone(const std::vector<int>& ranks) const {

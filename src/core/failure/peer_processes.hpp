@@ -78,8 +78,8 @@ class SUCL_CORE_API peer_processes {
 
   /// It ends its runtime, or has ended it.
   bool is_leaving(int rank) const;
-  /// It has ended it in good order.
-  bool is_through(int rank) const;
+  /// It has ended it in good order: finalized.
+  bool has_finalized(int rank) const;
   /// What it has failed of first, if it has.
   std::optional<diagnosis> failure(int rank) const;
   /// The same, of a step of set-up with this label.
@@ -98,7 +98,7 @@ class SUCL_CORE_API peer_processes {
   /// Whether what it publishes is seen here.
   bool is_seen(int rank) const { return at(rank).slot != nullptr; }
 
-  /// Those of some ranks of the job that are not there any more, by their place in the list.
+  /// Those of some ranks of the job that are not there any more, by their index in the list.
   struct departures {
     std::vector<int> died;
     std::vector<int> left;             ///< in good order
@@ -108,11 +108,11 @@ class SUCL_CORE_API peer_processes {
   departures gone(const std::vector<int>& ranks) const;
 
   // What this process publishes.
-  void leave();                     ///< it begins to end its runtime
-  void end_well();                  ///< its runtime has ended, in good order
+  void leave();                     ///< its runtime begins to end
+  void mark_finalized();            ///< its runtime has ended, in good order
   void fail(const diagnosis& why);  ///< the first one stays, until
-  void recover();                   ///< it goes on without those that are lost
-  void end_report();                ///< what it had to say of its failure is written
+  void recover();                   ///< it continues without the lost ranks
+  void end_report();                ///< its error message is written
   void fail_in(const std::string& label, const diagnosis& why);
   int enter(const std::string& label);  ///< returns what is passed to exit()
   void exit(int place);

@@ -21,13 +21,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto between_checks = 2ms;
-// Who leaves in good order has sent all that others wait for; it may be on its way.
+// A rank that leaves in good order has sent all that others wait for; it may not have arrived yet.
 constexpr auto grace_time = 500ms;
-// A thread that has not looked for so long is inside a call that cannot be given up.
-constexpr auto out_of_sight = 500ms;
+// A thread that has not polled for so long is inside a call that cannot be cancelled.
+constexpr auto poll_timeout = 500ms;
 constexpr auto presence_after_failure = 1500ms;
-// Ranks that are all there may have much to do, as compiling kernels.
-constexpr auto wait_for_those_present = 120s;
+// Ranks that have all arrived may have much to do, such as compiling kernels.
+constexpr auto wait_for_present_ranks = 120s;
 
 thread_local setup_step* t_current = nullptr;
 
@@ -88,16 +88,16 @@ void setup_steps::remove(setup_step& s) {
   if (m_peers) m_peers->exit(s.m_place);
 }
 
-// What is wrong with waiting on in this step, if anything is.
+// Why it is useless to continue waiting in this step, if it is.
 std::optional<diagnosis> setup_steps::diagnose(setup_step& s, clock::time_point now) const {
   if (!m_peers) return diagnose_late(s, now);
   const std::string what = s.m_label + " cannot be done: ";
   peer_processes::departures gone;
-  if (s.m_may_go == may_go::any) return diagnose_late(s, now);
-  if (s.m_may_go == may_go::those_that_are_through) {
-    gone.died = died_in_the_end(s);
+  if (s.m_may_leave == may_leave::any) return diagnose_late(s, now);
+  if (s.m_may_leave == may_leave::finalized) {
+    gone.died = died_in_finalize(s);
   } else {
-    // A process that has gone may not belong to a step whose members are not known.
+    // A process that has ended may not belong to a step whose members are unknown.
     gone = m_peers->gone(s.m_members);
     add_leaving(s, gone);
     if (const auto why = failed_in(s)) gone.failure = why;
@@ -115,7 +115,7 @@ std::optional<diagnosis> setup_steps::diagnose(setup_step& s, clock::time_point 
   return diagnose_late(s, now);
 }
 
-// Those that end their runtime, wait for this rank there and do not come any more.
+// Adds the members that are ending their runtime, and so will not arrive any more.
 void setup_steps::add_leaving(const setup_step& s, peer_processes::departures& gone) const {
   for (std::size_t i = 0; i < s.m_members.size(); ++i) {
     const int r = s.m_members[i];
@@ -124,7 +124,7 @@ void setup_steps::add_leaving(const setup_step& s, peer_processes::departures& g
   }
 }
 
-// What another rank has failed of in this step: by itself, or because it got the error of a third.
+// The failure of another rank in this step: its own, or one that it got from a third rank.
 std::optional<diagnosis> setup_steps::failed_in(const setup_step& s) const {
   for (const int r : s.m_members) {
     auto why = r == m_peers->rank() ? std::nullopt : m_peers->failure_in(r, s.m_label);
@@ -135,11 +135,12 @@ std::optional<diagnosis> setup_steps::failed_in(const setup_step& s) const {
   return std::nullopt;
 }
 
-// Of those that were about to end in good order.
-std::vector<int> setup_steps::died_in_the_end(const setup_step& s) const {
+// Members that died while they ended their runtime.
+std::vector<int> setup_steps::died_in_finalize(const setup_step& s) const {
   std::vector<int> died;
   for (const int r : s.m_members)
-    if (r != m_peers->rank() && m_peers->has_ended(r) && !m_peers->is_through(r)) died.push_back(r);
+    if (r != m_peers->rank() && m_peers->has_ended(r) && !m_peers->has_finalized(r))
+      died.push_back(r);
   return died;
 }
 
@@ -150,7 +151,7 @@ std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
   if (m_timeout.count() == 0 || waited < m_timeout) return std::nullopt;
   const std::string what = s.m_label + " was not done within " + in_seconds(m_timeout) + ": ";
   if (!m_peers) {
-    const auto why = missing_at_start(waited < m_timeout + wait_for_those_present);
+    const auto why = missing_at_start(waited < m_timeout + wait_for_present_ranks);
     return why.empty() ? std::nullopt : std::optional(diagnosis{errc::timeout, what + why});
   }
   const bool all_known = !s.m_members.empty();
@@ -173,17 +174,17 @@ std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
   };
   if (!stopped.empty()) return timed_out(have(stopped, " is stopped", " are stopped"));
   if (!late.empty()) return timed_out(have(late, " has not arrived", " have not arrived"));
-  if (!gone.empty() && s.m_may_go == may_go::none)
+  if (!gone.empty() && s.m_may_leave == may_leave::none)
     return timed_out(have(gone, " has gone", " have gone"));
   if (!far.empty())
     return timed_out("nothing has arrived from " + ranks_text(far) +
                      ", on other machines or out of sight");
-  if (waited < m_timeout + wait_for_those_present) return std::nullopt;
+  if (waited < m_timeout + wait_for_present_ranks) return std::nullopt;
   return timed_out("every rank has arrived, but it did not go on");
 }
 
-// Before the processes know each other there is only what the launcher has set. Empty: all are
-// there and have time. A library that connects them has much to do on a busy machine.
+// Before the processes are connected only the launcher's data is known. Empty: all have arrived and
+// there is time left. A library that connects them has much to do on a busy machine.
 std::string setup_steps::missing_at_start(bool have_time) const {
   const auto found = m_presence ? m_presence->poll() : presence::report{};
   if (!found.stopped.empty()) return have(found.stopped, " is stopped", " are stopped");
@@ -193,7 +194,7 @@ std::string setup_steps::missing_at_start(bool have_time) const {
   return have_time ? "" : "every rank has arrived, but the control plane did not start";
 }
 
-// For steps whose thread is inside a call that cannot be given up.
+// For steps whose thread is inside a call that cannot be cancelled.
 void setup_steps::watch() {
   std::unique_lock lock(m_mutex);
   while (!m_stop) {
@@ -203,7 +204,7 @@ void setup_steps::watch() {
     }
     const auto now = clock::now();
     for (setup_step* s : m_steps)
-      if (!s->m_paused && now - s->m_last_poll.load() > out_of_sight && end_if_stuck(*s, now))
+      if (!s->m_paused && now - s->m_last_poll.load() > poll_timeout && end_if_stuck(*s, now))
         std::_Exit(EXIT_FAILURE);
     m_changed.wait_for(lock, 50ms, [&] { return m_stop; });
   }
@@ -212,24 +213,27 @@ void setup_steps::watch() {
 bool setup_steps::end_if_stuck(setup_step& s, clock::time_point now) {
   const auto why = diagnose(s, now);
   if (!why) {
-    s.m_condemned.reset();
+    s.m_failing_since.reset();
     return false;
   }
-  // The thread may come out of its call, and throw this itself.
-  if (!s.m_condemned) s.m_condemned = now;
-  if (m_peers && now - *s.m_condemned < grace_time) return false;
+  // The thread may return from its call and throw this itself.
+  if (!s.m_failing_since) s.m_failing_since = now;
+  if (m_peers && now - *s.m_failing_since < grace_time) return false;
   if (m_peers) m_peers->fail(*why);
   base::log(base::log_level::error, "setup", error(info_of(*why)).what(),
             ". The library below cannot be called back, so this process ends");
   hand_over_output();
-  // Before there is a board, others that begin a moment later would take this one for the culprit.
+  // Without a board, ranks that begin a moment later would blame this one.
   if (!m_peers) std::this_thread::sleep_for(presence_after_failure);
   return true;
 }
 
-setup_step::setup_step(setup_steps& all, std::string label, std::vector<int> members, may_go who,
-                       step_counts* begun)
-    : m_label(std::move(label)), m_members(std::move(members)), m_may_go(who), m_begun(begun) {
+setup_step::setup_step(setup_steps& all, std::string label, std::vector<int> members,
+                       may_leave leaving, step_counts* begun)
+    : m_label(std::move(label)),
+      m_members(std::move(members)),
+      m_may_leave(leaving),
+      m_begun(begun) {
   if (t_current || forked()) return;
   m_all = &all;
   m_since = m_last_poll = clock::now();

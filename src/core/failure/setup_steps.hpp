@@ -2,7 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Steps of set-up, in which ranks wait for each other: each has an end, and names who is missing.
+/// Steps of set-up, in which ranks wait for each other: each has an end, and names the missing
+/// ranks.
 #pragma once
 
 #include "core/exchange/waiting.hpp"
@@ -26,15 +27,15 @@ namespace sucl::core {
 
 class setup_step;
 
-/// Which members of a step may go before its end.
-enum class may_go { none, those_that_are_through, any };
+/// Which members of a step may leave before its end.
+enum class may_leave { none, finalized, any };
 
 /// Steps so far, by label. A communicator has its own, which end with it.
 using step_counts = std::map<std::string, std::uint64_t>;
 
-/// The steps that threads of this process are in. Looks after those whose thread is inside a call
-/// that cannot be given up, as MPI_Init: with a timeout, a thread of its own prints who is missing
-/// and ends the process.
+/// The steps that threads of this process are in. Supervises those whose thread is inside a
+/// call that cannot be cancelled, as MPI_Init: with a timeout, a thread of its own prints which
+/// ranks are missing and ends the process.
 class SUCL_CORE_API setup_steps {
  public:
   using clock = std::chrono::steady_clock;
@@ -57,7 +58,7 @@ class SUCL_CORE_API setup_steps {
   std::optional<diagnosis> diagnose_late(const setup_step& s, clock::time_point now) const;
   void add_leaving(const setup_step& s, peer_processes::departures& gone) const;
   std::optional<diagnosis> failed_in(const setup_step& s) const;
-  std::vector<int> died_in_the_end(const setup_step& s) const;
+  std::vector<int> died_in_finalize(const setup_step& s) const;
   std::string missing_at_start(bool have_time) const;
   void watch();
   bool end_if_stuck(setup_step& s, clock::time_point now);
@@ -82,7 +83,7 @@ class SUCL_CORE_API setup_step final : private wait_supervisor {
   /// the ranks of the job that take part, in the order of their communicator, or none where that is
   /// not known. `begun`: where the steps with this label are counted; null: in `all`.
   setup_step(setup_steps& all, std::string label, std::vector<int> members = {},
-             may_go who = may_go::none, step_counts* begun = nullptr);
+             may_leave leaving = may_leave::none, step_counts* begun = nullptr);
   ~setup_step();
   setup_step(const setup_step&) = delete;
   setup_step& operator=(const setup_step&) = delete;
@@ -101,17 +102,17 @@ class SUCL_CORE_API setup_step final : private wait_supervisor {
   setup_steps* m_all = nullptr;  ///< null: part of another one
   std::string m_label;
   std::vector<int> m_members;
-  may_go m_may_go = may_go::none;
+  may_leave m_may_leave = may_leave::none;
   step_counts* m_begun = nullptr;
   int m_place = -1;
   std::atomic<clock::time_point> m_since;      ///< when the wait that is going on began
   std::atomic<clock::time_point> m_last_poll;  ///< of the thread itself
   std::atomic<bool> m_paused{false};
-  std::optional<clock::time_point> m_left;       ///< since when a member is known to have gone
-  std::optional<clock::time_point> m_condemned;  ///< since when nothing can come of it
+  std::optional<clock::time_point> m_left;           ///< since when a member is known to have left
+  std::optional<clock::time_point> m_failing_since;  ///< since when it cannot succeed any more
 };
 
-/// While it lives, this thread waits for an operation, which the watchdog looks after.
+/// While it lives, this thread waits for an operation, which the watchdog supervises.
 class SUCL_CORE_API setup_pause {
  public:
   setup_pause();

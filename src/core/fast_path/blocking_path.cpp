@@ -17,9 +17,9 @@ const layouts no_layouts;
 
 }  // namespace
 
-bool blocking_path::run_cached(const sucl_operation& asked) {
+bool blocking_path::run_cached(const sucl_operation& requested) {
   auto lock = m_queue.lock();
-  persistent_call* const known = m_calls.find(asked, true);
+  persistent_call* const known = m_calls.find(requested, true);
   if (!known || !m_queue.idle()) return false;
   repeat(*known, lock);
   return true;
@@ -61,12 +61,12 @@ void blocking_path::await_turn(const sucl_operation& record, const backend_insta
   }
 }
 
-void blocking_path::run(const sucl_operation& record, const layouts& shape,
-                        const sucl_operation* asked, persistent_call* kept) {
+void blocking_path::run(const sucl_operation& record, const layouts& layout,
+                        const sucl_operation* requested, persistent_call* kept) {
   auto lock = m_queue.lock();
   m_queue.throw_if_ended();
-  if (const backend_instance* c = message_backend_for(record, shape)) {
-    if (asked) m_calls.remember(*asked, record, true, *c);
+  if (const backend_instance* c = message_backend_for(record, layout)) {
+    if (requested) m_calls.remember(*requested, record, true, *c);
     if (kept) m_calls.note(*kept, *c);
     return run_message(record, *c, lock);
   }
@@ -78,33 +78,33 @@ void blocking_path::run(const sucl_operation& record, const layouts& shape,
       sucl_operation direct = record;
       if (m_pace.watches(row)) {
         const auto begin = clock::now();
-        run_directly(direct, shape, c, lock);
+        run_directly(direct, layout, c, lock);
         lock.lock();
         return m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
       }
-      if (asked) m_calls.remember(*asked, record, true, c);
+      if (requested) m_calls.remember(*requested, record, true, c);
       if (kept) {
         m_calls.note(*kept, c);
         kept->prepared.reset();
       }
-      return run_directly(direct, shape, c, lock);
+      return run_directly(direct, layout, c, lock);
     }
   }
   lock.unlock();
-  m_queue.wait(m_queue.issue(record, shape, true, {}, true).operation);
+  m_queue.wait(m_queue.issue(record, layout, true, {}, true).operation);
 }
 
 // Which backend executes messages within nodes, if nothing is before this one and nothing observes
 // it; or null.
 const backend_instance* blocking_path::message_backend_for(const sucl_operation& record,
-                                                           const layouts& shape) {
+                                                           const layouts& layout) {
   if (!is_point_to_point(record.kind) || !m_queue.idle() || m_queue.validation().active() ||
       m_context.watched())
     return nullptr;
   const tune::table_row* row = nullptr;
   const backend_instance& c = m_context.backends.choose(record, true, &row);
   if (!c.own || c.layered || !c.own->starts_messages() || m_pace.watches(row)) return nullptr;
-  return plan_staging(record, shape, *c.formats, m_context.stages).needed ? nullptr : &c;
+  return plan_staging(record, layout, *c.formats, m_context.stages).needed ? nullptr : &c;
 }
 
 // A message or a group of them, over at once if its peers are near. Otherwise it is in flight like
@@ -124,7 +124,7 @@ void blocking_path::run_message(const sucl_operation& record, const backend_inst
 }
 
 // `direct` stays as it is meanwhile: no other thread changes it.
-void blocking_path::run_directly(sucl_operation& direct, const layouts& shape,
+void blocking_path::run_directly(sucl_operation& direct, const layouts& layout,
                                  const backend_instance& c, held_lock& lock,
                                  std::uint64_t signature) {
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
@@ -132,8 +132,8 @@ void blocking_path::run_directly(sucl_operation& direct, const layouts& shape,
   m_queue.enter(direct, signature);
   lock.unlock();
   try {
-    if (shape.send || shape.recv)
-      run_packed(direct, shape, c);
+    if (layout.send || layout.recv)
+      run_packed(direct, layout, c);
     else
       run_native(direct, c);
   } catch (...) {
@@ -170,9 +170,9 @@ void blocking_path::run_native(const sucl_operation& direct, const backend_insta
   if (status) throw_last(status, c.name, describe(direct), m_context.rank());
 }
 
-void blocking_path::run_packed(const sucl_operation& direct, const layouts& shape,
+void blocking_path::run_packed(const sucl_operation& direct, const layouts& layout,
                                const backend_instance& c) {
-  staging_plan how = plan_staging(direct, shape, *c.formats, m_context.stages);
+  staging_plan how = plan_staging(direct, layout, *c.formats, m_context.stages);
   if (!how.needed) return run_native(direct, c);
   staged_operation pipeline(direct, std::move(how), c.via, m_context.device.copier,
                             m_context.scratch);
@@ -182,16 +182,16 @@ void blocking_path::run_packed(const sucl_operation& direct, const layouts& shap
   }
 }
 
-void blocking_path::meet(arrival before) {
+void blocking_path::await_ranks(arrival before) {
   if (m_context.size() == 1) return;
   const setup_pause paused;
-  sucl_operation meeting{};
-  meeting.struct_size = sizeof meeting;
-  meeting.kind = SUCL_KIND_BARRIER;
-  meeting.type = SUCL_TYPE_BYTES;
-  meeting.element_size = 1;  // as one of the program's
-  meeting.plan = static_cast<std::uint64_t>(before);
-  run(meeting, no_layouts, nullptr);
+  sucl_operation barrier{};
+  barrier.struct_size = sizeof barrier;
+  barrier.kind = SUCL_KIND_BARRIER;
+  barrier.type = SUCL_TYPE_BYTES;
+  barrier.element_size = 1;  // as one of the program's
+  barrier.plan = static_cast<std::uint64_t>(before);
+  run(barrier, no_layouts, nullptr);
 }
 
 }  // namespace sucl::core

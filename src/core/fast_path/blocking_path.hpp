@@ -28,32 +28,32 @@ class SUCL_CORE_API blocking_path {
       : m_context(c), m_queue(queue), m_calls(calls), m_prepared(prepared), m_pace(pace) {}
 
   /// As communicator::run().
-  void run(const sucl_operation& record, const layouts& shape, const sucl_operation* asked) {
-    run(record, shape, asked, nullptr);
+  void run(const sucl_operation& record, const layouts& layout, const sucl_operation* requested) {
+    run(record, layout, requested, nullptr);
   }
   /// As communicator::run_cached().
-  bool run_cached(const sucl_operation& asked);
+  bool run_cached(const sucl_operation& requested);
   void run_cached(persistent_call& call);
 
-  /// Before calls that block every rank has arrived, or the watchdog says who has not. Collective.
-  void meet(arrival before);
+  /// Waits for every rank before a call that blocks; the watchdog names late ranks. Collective.
+  void await_ranks(arrival before);
 
  private:
   using held_lock = issue_queue::held_lock;
 
-  void run(const sucl_operation& record, const layouts& shape, const sucl_operation* asked,
+  void run(const sucl_operation& record, const layouts& layout, const sucl_operation* requested,
            persistent_call* kept);
   bool may_run_directly(const sucl_operation& record) const;
   void await_turn(const sucl_operation& record, const backend_instance& c, held_lock& lock);
-  const backend_instance* message_backend_for(const sucl_operation& record, const layouts& shape);
+  const backend_instance* message_backend_for(const sucl_operation& record, const layouts& layout);
   void run_message(const sucl_operation& record, const backend_instance& c, held_lock& lock,
                    record_writer::mark* noted = nullptr);
   void repeat(persistent_call& call, held_lock& lock);
-  void run_directly(sucl_operation& record, const layouts& shape, const backend_instance& c,
+  void run_directly(sucl_operation& record, const layouts& layout, const backend_instance& c,
                     held_lock& lock, std::uint64_t signature = 0);
   void progress_others(const sucl_operation& entered);
   void run_native(const sucl_operation& direct, const backend_instance& c);
-  void run_packed(const sucl_operation& direct, const layouts& shape, const backend_instance& c);
+  void run_packed(const sucl_operation& direct, const layouts& layout, const backend_instance& c);
 
   communicator_context& m_context;
   issue_queue& m_queue;

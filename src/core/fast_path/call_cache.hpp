@@ -29,7 +29,7 @@ struct persistent_call {
   bool blocking = true;                   ///< the form of the call
   const backend_instance* via = nullptr;  ///< null: it has not run yet
   std::uint64_t epoch = 0;  ///< what is known of it holds while that of the cache is the same
-  /// How it runs where that is worked out; not asked for before it is repeated.
+  /// Its prepared run, if there is one; made when the call is repeated.
   std::optional<std::shared_ptr<prepared_run>> prepared;
   std::uint64_t signature = 0;  ///< its hash, once it is repeated and where ranks compare it
   record_writer::mark noted{};  ///< where the record has it
@@ -43,13 +43,14 @@ class call_cache {
 
   /// The call of that form that ran before with these arguments; null if it is not known. What it
   /// refers to stays until the next remember().
-  persistent_call* find(const sucl_operation& asked, bool blocking) {
-    entry& known = m_entries.slot(key_of(asked, blocking));
-    return holds(known.call) && known.call.blocking == blocking && same(known, asked) ? &known.call
-                                                                                      : nullptr;
+  persistent_call* find(const sucl_operation& requested, bool blocking) {
+    entry& known = m_entries.slot(key_of(requested, blocking));
+    return holds(known.call) && known.call.blocking == blocking && same(known, requested)
+               ? &known.call
+               : nullptr;
   }
-  /// Keeps a call for the arguments `asked`, with copies of their arrays.
-  void remember(const sucl_operation& asked, const sucl_operation& record, bool blocking,
+  /// Keeps a call for the arguments `requested`, with copies of their arrays.
+  void remember(const sucl_operation& requested, const sucl_operation& record, bool blocking,
                 const backend_instance& via);
 
   /// Whether what is known of a call still holds.
@@ -69,25 +70,25 @@ class call_cache {
 
  private:
   struct entry {
-    sucl_operation asked{};  ///< as it came
+    sucl_operation requested{};  ///< as it came
     persistent_call call;
-    std::vector<std::uint64_t> arrays;        ///< of both
-    std::vector<sucl_operation> asked_parts;  ///< of a group
-    std::vector<sucl_operation> parts;        ///< the same, of `call`
+    std::vector<std::uint64_t> arrays;            ///< of both
+    std::vector<sucl_operation> requested_parts;  ///< of a group
+    std::vector<sucl_operation> parts;            ///< the same, of `call`
   };
-  static std::uint64_t key_of(const sucl_operation& asked, bool blocking) {
-    const sucl_operation& first = asked.part_count > 0 ? asked.parts[0] : asked;
+  static std::uint64_t key_of(const sucl_operation& requested, bool blocking) {
+    const sucl_operation& first = requested.part_count > 0 ? requested.parts[0] : requested;
     return base::key_of(reinterpret_cast<std::uintptr_t>(first.send),
                         reinterpret_cast<std::uintptr_t>(first.recv), first.count,
                         static_cast<std::uint64_t>(first.kind) * 2 + (blocking ? 1 : 0));
   }
-  bool same(const entry& known, const sucl_operation& asked) const {
+  bool same(const entry& known, const sucl_operation& requested) const {
     static_assert(std::has_unique_object_representations_v<sucl_operation>);
-    if (known.asked.part_count == 0 && known.arrays.empty())
-      return std::memcmp(&known.asked, &asked, sizeof asked) == 0;
-    return same_contents(known, asked);
+    if (known.requested.part_count == 0 && known.arrays.empty())
+      return std::memcmp(&known.requested, &requested, sizeof requested) == 0;
+    return same_contents(known, requested);
   }
-  bool same_contents(const entry& known, sucl_operation asked) const;
+  bool same_contents(const entry& known, sucl_operation requested) const;
 
   base::direct_cache<entry, 16> m_entries{};
   std::uint64_t m_epoch = 1;

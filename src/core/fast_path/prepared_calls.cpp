@@ -49,11 +49,11 @@ issue_result prepared_calls::issue_locked(persistent_call& call, const observer&
   return m_queue.issue(call.record, contiguous, true, watch, false, lock);
 }
 
-std::optional<issue_result> prepared_calls::issue(const sucl_operation& asked,
+std::optional<issue_result> prepared_calls::issue(const sucl_operation& requested,
                                                   const observer& watch) {
   end_postponed();
   auto lock = m_queue.lock();
-  persistent_call* const known = m_calls.find(asked, false);
+  persistent_call* const known = m_calls.find(requested, false);
   if (!known) return std::nullopt;
   return issue_locked(*known, watch, lock);
 }
@@ -73,11 +73,12 @@ issue_result prepared_calls::issue(persistent_call& call, const observer& watch)
   return m_queue.issue(call.record, contiguous, true, watch, false, lock);
 }
 
-void prepared_calls::remember_issued(const sucl_operation& asked, const sucl_operation& record) {
+void prepared_calls::remember_issued(const sucl_operation& requested,
+                                     const sucl_operation& record) {
   auto lock = m_queue.lock();
   if (m_queue.ended() || m_queue.broken() || !may_prepare()) return;
   const backend_instance& c = m_context.backends.choose(record, false);
-  if (is_unstaged(record, c)) m_calls.remember(asked, record, false, c);
+  if (is_unstaged(record, c)) m_calls.remember(requested, record, false, c);
 }
 
 }  // namespace sucl::core

@@ -29,10 +29,10 @@ class SUCL_CORE_API prepared_calls {
   bool run(persistent_call& call);
 
   /// As communicator::issue_cached().
-  std::optional<issue_result> issue(const sucl_operation& asked, const observer& watch);
+  std::optional<issue_result> issue(const sucl_operation& requested, const observer& watch);
   issue_result issue(persistent_call& call, const observer& watch);
   /// As communicator::remember_issued().
-  void remember_issued(const sucl_operation& asked, const sucl_operation& record);
+  void remember_issued(const sucl_operation& requested, const sucl_operation& record);
 
   /// Whether the backend takes the operation as it is, if its memory is contiguous. Without the
   /// layout, which a rank has for itself: all ranks take the same path. With the lock.

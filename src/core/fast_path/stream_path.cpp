@@ -9,15 +9,15 @@
 namespace sucl::core {
 
 // Whether the backend can order it on a stream, as it is.
-bool stream_path::orders(const sucl_operation& record, const layouts& shape,
+bool stream_path::orders(const sucl_operation& record, const layouts& layout,
                          const backend_instance& c) const {
   const transfer_format& w =
       c.formats->of(record.kind, record.type, record.op, record.element_size);
   if (!w.streams && record.kind != SUCL_KIND_GROUP) return false;
   if (c.own && !c.own->orders_on_stream(record)) return false;
-  const bool dense = !shape.send && !shape.recv && shape.parts.empty();
+  const bool dense = !layout.send && !layout.recv && layout.parts.empty();
   if (dense && is_native(record, w, m_context.stages)) return true;
-  if (plan_staging(record, shape, *c.formats, m_context.stages).needed) return false;
+  if (plan_staging(record, layout, *c.formats, m_context.stages).needed) return false;
   // Of a group, whose parts have their own types, whatever executes messages decides.
   return record.kind != SUCL_KIND_GROUP ||
          c.formats->of(SUCL_KIND_SEND, SUCL_TYPE_UINT8, SUCL_OP_NONE, 1).streams;
@@ -44,14 +44,14 @@ bool stream_path::stages(const sucl_operation& message) {
 }
 
 std::optional<ticket> stream_path::issue_on_stream(const sucl_operation& record,
-                                                   const layouts& shape) {
+                                                   const layouts& layout) {
   end_postponed();
   const auto lock = m_queue.lock();
   m_queue.throw_if_ended();
   if (m_queue.validation().active()) return std::nullopt;  // its exchanges are made by the host
   const backend_instance& c = m_context.backends.choose(record, false);
-  if (!orders(record, shape, c) || !m_queue.may_follow_on_stream(record, c)) return std::nullopt;
-  return m_queue.append_on_stream(record, shape, c);
+  if (!orders(record, layout, c) || !m_queue.may_follow_on_stream(record, c)) return std::nullopt;
+  return m_queue.append_on_stream(record, layout, c);
 }
 
 void stream_path::post_on_stream(const ticket& t, void* stream) noexcept {
@@ -79,13 +79,13 @@ void stream_path::post_on_stream(const ticket& t, void* stream) noexcept {
 // Steps of a composed backend would be captured by communicators that count none of it, and a layer
 // would take each replay for none.
 bool stream_path::capture(captured_operations& into, const sucl_operation& record,
-                          const layouts& shape, void* target, bool is_stream) {
+                          const layouts& layout, void* target, bool is_stream) {
   auto lock = m_queue.lock();
   m_queue.await_exit(lock);
   m_queue.throw_if_ended();
   const backend_instance& c = m_context.backends.choose(record, false);
   if (m_queue.validation().active() || is_point_to_point(record.kind) || c.layered ||
-      c.traits.composed || c.traits.launches == is_stream || !orders(record, shape, c))
+      c.traits.composed || c.traits.launches == is_stream || !orders(record, layout, c))
     return false;
   if (c.traits.launches && !into.kernels) {
     if (!c.own || !c.own->begin_capture()) return false;
@@ -115,7 +115,7 @@ bool stream_path::may_replay(const captured_operations& captured) {
          (!captured.kernels || captured.kernels->own->may_replay(captured.of_kernels));
 }
 
-// They are calls like others, but for who enqueues them.
+// They are calls like others, except that the program enqueues them.
 std::optional<graph_base> stream_path::replay(captured_operations& captured) {
   auto lock = m_queue.lock();
   m_queue.await_exit(lock);

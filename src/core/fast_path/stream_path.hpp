@@ -25,12 +25,12 @@ class SUCL_CORE_API stream_path {
 
   // As the functions of `communicator` with these names.
 
-  std::optional<ticket> issue_on_stream(const sucl_operation& record, const layouts& shape);
+  std::optional<ticket> issue_on_stream(const sucl_operation& record, const layouts& layout);
   bool would_order_on_stream(const sucl_operation& record);
   void post_on_stream(const ticket& t, void* stream) noexcept;
   bool launches(const sucl_operation& record);
   bool stages(const sucl_operation& message);
-  bool capture(captured_operations& into, const sucl_operation& record, const layouts& shape,
+  bool capture(captured_operations& into, const sucl_operation& record, const layouts& layout,
                void* target, bool is_stream);
   void end_capture(captured_operations& captured);
   bool may_replay(const captured_operations& captured);
@@ -44,7 +44,7 @@ class SUCL_CORE_API stream_path {
   void add_to(progress_status& s) const;
 
  private:
-  bool orders(const sucl_operation& record, const layouts& shape, const backend_instance& c) const;
+  bool orders(const sucl_operation& record, const layouts& layout, const backend_instance& c) const;
 
   communicator_context& m_context;
   issue_queue& m_queue;

@@ -76,8 +76,8 @@ void nt_store_policy::copy(void* to, const void* from, std::uint64_t bytes) noex
 void nt_store_policy::note(std::uint64_t bytes, std::chrono::nanoseconds took) noexcept {
   constexpr double slow = 0.2;  // ns a byte
   const bool is_slow = static_cast<double>(took.count()) > slow * static_cast<double>(bytes);
-  m_slow_ones = is_slow ? std::min(m_slow_ones + 1, enough) : 0;
-  m_nontemporal = m_slow_ones == enough;
+  m_slow_copies = is_slow ? std::min(m_slow_copies + 1, enough) : 0;
+  m_nontemporal = m_slow_copies == enough;
   if (m_nontemporal) m_short_left = short_copies;
   m_until_trial = m_nontemporal ? slow_copies_between : is_slow ? 0 : copies_between;
 }

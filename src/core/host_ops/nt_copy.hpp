@@ -49,8 +49,8 @@ class SUCL_CORE_API nt_store_policy {
 
   bool m_nontemporal = false;
   int m_until_trial = first_copies;
-  int m_slow_ones = 0;   ///< since the last one that was not
-  int m_short_left = 0;  ///< short copies that are still non-temporal
+  int m_slow_copies = 0;  ///< since the last one that was not
+  int m_short_left = 0;   ///< short copies that are still non-temporal
 };
 
 }  // namespace sucl::core

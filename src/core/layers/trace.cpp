@@ -274,7 +274,7 @@ std::string path_for(const trace_options& options) {
   return path.replace(place, 2, rank);
 }
 
-// Every rank learns whether all can write, so that all go on or none.
+// Every rank finds out whether all can write, so that all continue or none does.
 trace_file& open_together(const std::string& path, const sucl_comm_info& info) {
   trace_file* file = nullptr;
   std::optional<error_info> failed;

@@ -32,7 +32,7 @@ bool moves_data(sucl_kind k) { return k != SUCL_KIND_BARRIER; }
 bool has_op(sucl_kind k) { return reduces(static_cast<kind>(k)); }
 bool has_root(sucl_kind k) { return rooted(static_cast<kind>(k)); }
 bool same_count(sucl_kind k) { return moves_data(k) && !has_counts(k); }
-// With a root, only the root's buffers tell whether it works in place.
+// With a root, only the root's buffers show whether it works in place.
 bool same_place(sucl_kind k) { return moves_data(k) && !has_root(k); }
 
 // In the order in which a difference says most.
@@ -152,7 +152,7 @@ std::optional<error_info> compare(const std::vector<digest>& all, std::uint64_t 
   const std::string where = title(all, ordinal, comm);
   if (auto local = local_problem(all, where)) return local;
   for (const field& f : fields()) {
-    // Once the kinds agree, any rank's kind tells which of the other fields matter.
+    // Once the kinds agree, any rank's kind decides which of the other fields matter.
     if (!f.matters(all.front().kind)) continue;
     const std::string found = differences(all, f.text);
     if (!found.empty())

@@ -19,7 +19,7 @@ struct call_excerpt {
   static constexpr std::uint64_t most = 64;
 
   std::uint64_t from = 0, stride = 1;
-  std::uint64_t count = 0;  ///< of the calls asked for, those that the rank has made and remembers
+  std::uint64_t count = 0;  ///< of the requested calls, those that the rank has made and remembers
   call_signature call;      ///< the first one
   std::array<std::uint64_t, most> histories{};  ///< by call
 };

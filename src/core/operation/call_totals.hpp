@@ -43,7 +43,7 @@ struct pair_note {
   std::int32_t kind = 0;
 };
 
-/// The same of the last calls, which tells in which one two ranks differ.
+/// The same of the last calls, which shows in which one two ranks differ.
 class pair_log {
  public:
   static constexpr std::size_t remembered = 256;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The comparison of arguments between ranks, as the issue queue asks for it.
+/// The comparison of arguments between ranks, as the issue queue needs it.
 #pragma once
 
 #include "core/context/communicator_context.hpp"
@@ -15,7 +15,7 @@
 namespace sucl::core {
 
 /// Holds back each collective until the arguments of all ranks have been compared, where the
-/// configuration asks for that. Only with the mutex of the communicator's issue_queue.
+/// configuration says so. Only with the mutex of the communicator's issue_queue.
 class call_validation {
  public:
   /// From now on arguments are compared. Collective; before the first operation.

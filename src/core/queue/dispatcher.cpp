@@ -18,7 +18,7 @@ namespace {
 
 // A network reports broken connections, also to a rank that has given up because of another one.
 // Which processes of this machine have ended is known a little later.
-void blame_the_dead(error_info& info, const communicator_context& c) {
+void name_dead_peers(error_info& info, const communicator_context& c) {
   constexpr auto longest = std::chrono::milliseconds(100);
   constexpr auto pause = std::chrono::milliseconds(1);
   const peer_processes* peers = c.owner->peers();
@@ -52,7 +52,7 @@ void dispatcher::replace_memory(op_request& n) const {
 bool dispatcher::post(op_request& n) const {
   n.via = &m_context.backends.choose(n.record, is_blocking(n.record));
   if (n.bounce_buffer) replace_memory(n);  // only now: the kind of memory may decide
-  staging_plan how = plan_staging(n.record, n.shape, *n.via->formats, m_context.stages);
+  staging_plan how = plan_staging(n.record, n.layout, *n.via->formats, m_context.stages);
   if (how.needed) {
     n.pipeline = std::make_unique<staged_operation>(n.record, std::move(how), n.via->via,
                                                     m_context.device.copier, m_context.scratch);
@@ -80,7 +80,7 @@ error_info dispatcher::caught(const sucl_operation& record) const {
   }
   if (info.operation.empty()) info.operation = describe(record);
   if (info.rank < 0) info.rank = m_context.rank();
-  blame_the_dead(info, m_context);
+  name_dead_peers(info, m_context);
   return info;
 }
 

@@ -74,7 +74,7 @@ void ended_members::note(int member, const communicator_end& e) {
   if (!has_ended(member)) m_ended.push_back({member, e, std::chrono::steady_clock::now()});
 }
 
-std::vector<int> ended_members::in_good_order() const {
+std::vector<int> ended_members::ended_regularly() const {
   std::vector<int> members;
   for (const ended& m : m_ended)
     if (m.end.how == manner::regular) members.push_back(m.member);
@@ -115,8 +115,8 @@ std::optional<error_info> ended_members::obstacle(const sucl_operation& waits_in
 error_info ended_members::describe_end(const ended& how, const std::vector<int>& members,
                                        const std::string& reason, const sucl_operation& waits_in,
                                        std::uint64_t turn) const {
-  const std::string who = ranks_text(members) + (members.size() == 1 ? " has " : " have ");
-  // Where a rank is lost, another one in the text would look as if it were at fault.
+  const std::string names = ranks_text(members) + (members.size() == 1 ? " has " : " have ");
+  // Where a rank is lost, another one in the text would seem to be at fault.
   const bool is_lost = how.end.how != manner::regular;
   const std::string what = text_of(waits_in, turn, m_context.size(), !is_lost);
   const std::string after =
@@ -124,7 +124,7 @@ error_info ended_members::describe_end(const ended& how, const std::vector<int>&
                                        : operations(how.end.calls));
   // All that wait get this one, from the first of them.
   if (!is_lost)
-    return mismatch_error(who + "ended " + m_context.label + after + ", and others wait in " +
+    return mismatch_error(names + "ended " + m_context.label + after + ", and others wait in " +
                           what);
   error_info lost;
   lost.code = errc::peer_lost;
@@ -132,9 +132,9 @@ error_info ended_members::describe_end(const ended& how, const std::vector<int>&
   if (!reason.empty())
     lost.message = m_context.label + " cannot be used any more: " + reason;
   else if (how.end.how == manner::died)
-    lost.message = who + "died";
+    lost.message = names + "died";
   else if (how.end.how == manner::left)
-    lost.message = who + "left " + m_context.label + after + " without ending it";
+    lost.message = names + "left " + m_context.label + after + " without ending it";
   else
     lost.message = m_context.label + " has failed on " + ranks_text(members);
   lost.message += ", and this rank waits in " + what;

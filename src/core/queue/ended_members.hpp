@@ -39,7 +39,7 @@ class ended_members {
   void note(int member, const communicator_end& e);
 
   /// Those that have ended it in good order.
-  std::vector<int> in_good_order() const;
+  std::vector<int> ended_regularly() const;
 
   /// Why an operation that this rank waits in since `posted` cannot be done: errc::mismatch, or
   /// errc::peer_lost where a member has not ended it in good order; nothing while it may be done.
@@ -62,7 +62,7 @@ class ended_members {
                           std::uint64_t turn) const;
 
   const communicator_context& m_context;
-  std::uint64_t m_seen = 0;  ///< ends on this machine that were looked at
+  std::uint64_t m_seen = 0;  ///< ends on this machine that were read
   std::vector<ended> m_ended;
   unsigned m_polls = 0;
   time_point m_last_death_check;

@@ -16,12 +16,12 @@ namespace sucl::core {
 using phase = op_request::phase;
 
 // A copy of an operation.
-op_request& issue_queue::take(const sucl_operation& record, const layouts& shape, bool ready) {
+op_request& issue_queue::take(const sucl_operation& record, const layouts& layout, bool ready) {
   op_request& n = *m_requests.take();
   n.record = record;
   n.record.struct_size = sizeof(sucl_operation);
   n.turn = 0;
-  n.shape = shape;
+  n.layout = layout;
   n.bounce_buffer = nullptr;
   n.parts.assign(record.parts, record.parts + record.part_count);
   n.record.parts = n.parts.data();
@@ -33,26 +33,26 @@ op_request& issue_queue::take(const sucl_operation& record, const layouts& shape
 }
 
 // The call that comes next.
-op_request& issue_queue::take_call(const sucl_operation& record, const layouts& shape,
+op_request& issue_queue::take_call(const sucl_operation& record, const layouts& layout,
                                    bool blocking, bool ready) {
-  op_request& n = take(record, shape, ready);
+  op_request& n = take(record, layout, ready);
   n.record.sequence = n.turn = number(record.kind);
   if (!is_point_to_point(record.kind)) n.record.tag = call_tag(blocking);
   n.noted = m_context.record.note(n.record, n.turn, record_state::issued);
   return n;
 }
 
-issue_result issue_queue::issue(const sucl_operation& record, const layouts& shape, bool ready,
+issue_result issue_queue::issue(const sucl_operation& record, const layouts& layout, bool ready,
                                 const observer& watch, bool blocking) {
   end_postponed();
   held_lock lock(m_mutex);
   throw_if_ended();
-  return issue(record, shape, ready, watch, blocking, lock);
+  return issue(record, layout, ready, watch, blocking, lock);
 }
 
-issue_result issue_queue::issue(const sucl_operation& record, const layouts& shape, bool ready,
+issue_result issue_queue::issue(const sucl_operation& record, const layouts& layout, bool ready,
                                 const observer& watch, bool blocking, held_lock& lock) {
-  op_request& n = take_call(record, shape, blocking, ready);
+  op_request& n = take_call(record, layout, blocking, ready);
   if (n.record.sequence) m_context.backends.note_issue(n.record.sequence);
   m_waiting.push_back(&n);
   return begin(n, watch, blocking, lock);
@@ -73,12 +73,12 @@ sucl_operation issue_queue::record(const sucl_operation& operation) {
 }
 
 // What has been called and is not ready may wait for it.
-issue_result issue_queue::replay(const sucl_operation& recorded, const layouts& shape,
+issue_result issue_queue::replay(const sucl_operation& recorded, const layouts& layout,
                                  const observer& watch) {
   held_lock lock(m_mutex);
   // A failure that is still to be thrown is for the program's next call, not for a command of it.
   if (!m_failures.any() || m_failures.broken()) throw_if_ended();
-  op_request& n = take(recorded, shape, true);
+  op_request& n = take(recorded, layout, true);
   n.watch = watch;  // no caller gets what fails at once
   if (!is_point_to_point(recorded.kind)) n.turn = ++m_replays;
   n.noted = m_context.record.note(n.record, n.turn, record_state::issued);
@@ -104,7 +104,8 @@ issue_result issue_queue::begin(op_request& n, const observer& watch, bool block
   if (!done) n.watch = watch;
   deliver_done(lock);
   lock.unlock();
-  // A thread that is woken takes a processor, at times the peer's. Who blocks makes the progress.
+  // A thread that is woken takes a processor, at times the peer's. So the blocked thread makes
+  // progress itself.
   if (!done && !watch.assisted && !blocking) m_waker.wake();
   return {std::move(t), done};
 }
@@ -383,9 +384,9 @@ bool issue_queue::may_follow_on_stream(const sucl_operation& record,
                      [](op_request* n) { return n->on_stream; });
 }
 
-ticket issue_queue::append_on_stream(const sucl_operation& record, const layouts& shape,
+ticket issue_queue::append_on_stream(const sucl_operation& record, const layouts& layout,
                                      const backend_instance& c) {
-  op_request& n = take_call(record, shape, false, false);
+  op_request& n = take_call(record, layout, false, false);
   n.via = &c;
   n.on_stream = true;
   n.watch.assisted = true;
@@ -480,7 +481,7 @@ progress_status issue_queue::snapshot() {
   s.oldest = n->record;
   s.turn = n->turn;
   s.peers = peers_of(n->record);
-  if (!s.peers.empty() && m_members.poll()) s.ended = m_members.in_good_order();
+  if (!s.peers.empty() && m_members.poll()) s.ended = m_members.ended_regularly();
   if (n->at.load() == phase::posted) {
     s.since = n->posted;
   } else {

@@ -77,13 +77,13 @@ class SUCL_CORE_API issue_queue {
 
   // Any thread, without the mutex. What they do is said at the functions of `communicator`.
 
-  issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
+  issue_result issue(const sucl_operation& record, const layouts& layout, bool ready,
                      const observer& watch, bool blocking);
   /// With the lock, which it gives up. Nothing has failed.
-  issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
+  issue_result issue(const sucl_operation& record, const layouts& layout, bool ready,
                      const observer& watch, bool blocking, held_lock& lock);
   sucl_operation record(const sucl_operation& operation);
-  issue_result replay(const sucl_operation& recorded, const layouts& shape, const observer& watch);
+  issue_result replay(const sucl_operation& recorded, const layouts& layout, const observer& watch);
   void refuse(const sucl_operation& record, const error_info& wrong) noexcept;
   void refuse(const ticket& t, const error_info& wrong);
   void mark_ready(const ticket& t, const void* send, void* recv);
@@ -221,7 +221,7 @@ class SUCL_CORE_API issue_queue {
   /// does not have to come first.
   bool may_follow_on_stream(const sucl_operation& record, const backend_instance& c) const;
   /// Issues an operation that is posted on a native stream.
-  ticket append_on_stream(const sucl_operation& record, const layouts& shape,
+  ticket append_on_stream(const sucl_operation& record, const layouts& layout,
                           const backend_instance& c);
   /// Takes an operation out of the queue, to be posted by the calling thread without the lock.
   /// `first`: it is the one whose turn it is. False: it was given up meanwhile.
@@ -234,7 +234,7 @@ class SUCL_CORE_API issue_queue {
 
   // The end.
 
-  /// Before its end a rank learns that others have found a mismatch in what it has called last:
+  /// Before it ends, a rank checks whether others have found a mismatch in its last call:
   /// they are about to, or they are late. No rank waits for long for those.
   void await_mismatch_reports();
   /// What this rank has had done, as it shows the others. With the lock.
@@ -256,8 +256,8 @@ class SUCL_CORE_API issue_queue {
   bool is_thrown() const { return m_failures.is_thrown(); }
 
  private:
-  op_request& take(const sucl_operation& record, const layouts& shape, bool ready);
-  op_request& take_call(const sucl_operation& record, const layouts& shape, bool blocking,
+  op_request& take(const sucl_operation& record, const layouts& layout, bool ready);
+  op_request& take_call(const sucl_operation& record, const layouts& layout, bool blocking,
                         bool ready);
   issue_result begin(op_request& n, const observer& watch, bool blocking, held_lock& lock);
   void pump();

@@ -27,7 +27,8 @@ using clock = std::chrono::steady_clock;
 /// any lock held, by whichever thread makes progress.
 struct observer {
   void* context = nullptr;
-  /// Whether what the operation waits for is done; asked until it is. Null: mark_ready() is called.
+  /// Whether the dependencies of the operation are complete; polled until they are. Null:
+  /// mark_ready() is called.
   bool (*is_ready)(void* context) = nullptr;
   /// The caller calls communicator::assist() for the operation soon, so the progress thread is not
   /// needed for it. Failures are kept for communicator::check().
@@ -48,7 +49,7 @@ struct op_request {
   sucl_operation record{};
   std::vector<std::uint64_t> arrays;  ///< copies of the caller's counts and displacements
   std::vector<sucl_operation> parts;
-  layouts shape;  ///< where memory is not contiguous
+  layouts layout;  ///< where memory is not contiguous
   /// Of a message: memory of the host that its issuer copies from and to the device's; null: none.
   void* bounce_buffer = nullptr;
   const backend_instance* via =

@@ -128,17 +128,17 @@ std::optional<waiting> waiting_in(const stream& s) {
   for (const auto& [rank, r] : s.ranks) least = std::min(least, r.last());
   const recorded_call* first = nullptr;
   // One that not all have called goes before one that all have, and is about to end.
-  const auto goes_before = [&](std::uint64_t number) {
+  const auto precedes = [&](std::uint64_t number) {
     if (!first) return true;
     const bool lacks = number > least, known_lacks = w.number > least;
     return lacks != known_lacks ? lacks : number < w.number;
   };
   for (const auto& [rank, r] : s.ranks)
-    if (const auto* e = r.open(); e && goes_before(last_number(*e))) {
+    if (const auto* e = r.open(); e && precedes(last_number(*e))) {
       first = e;
       w.number = last_number(*e);
     }
-  // Of what is on a stream of a device it is only known who has not come so far.
+  // For operations on a device's stream only the ranks that have not enqueued them are known.
   for (const auto& [rank, r] : s.ranks)
     if (const auto* e = first ? nullptr : r.find(least + 1);
         e && e->state == record_state::enqueued) {
@@ -164,7 +164,7 @@ std::optional<waiting> waiting_in(const stream& s) {
 const char* are(const std::vector<int>& ranks) { return ranks.size() == 1 ? " is " : " are "; }
 const char* have(const std::vector<int>& ranks) { return ranks.size() == 1 ? " has " : " have "; }
 
-// Where to look, if it is one.
+// A hint for the user, if it is one.
 std::string ranks_and_place(const stream& s, const std::vector<int>& ranks) {
   std::string text = ranks_text(ranks);
   if (ranks.size() != 1) return text;
@@ -232,7 +232,7 @@ std::string late_text(const stream& s, const waiting& w) {
   return text + "; " + (where.empty() ? last_call(s, w.late.front()) : where);
 }
 
-// Who waits for nothing is the cause of all other waiting.
+// A rank that waits for nothing is the cause of all other waiting.
 bool has_cause(const stream& s, const waiting& w) {
   return !w.missing.empty() || std::any_of(w.late.begin(), w.late.end(), [&](int r) {
     const rank_history& h = *s.ranks.at(r).history;
@@ -249,16 +249,16 @@ std::optional<std::string> message_trouble(const streams& all) {
       for (const recorded_call& e : r.history->entries) {
         if (e.communicator != s.communicator || !is_message(e) || is_over(e)) continue;
         const int peer = e.source >= 0 ? e.source : e.peer;
-        std::string who =
+        std::string waiting_text =
             "rank " + std::to_string(rank) + " of " + s.name() + " waits in " + message_text(e);
-        if (peer < 0 || e.call.kind == SUCL_KIND_GROUP) return who;
+        if (peer < 0 || e.call.kind == SUCL_KIND_GROUP) return waiting_text;
         const std::string other = "rank " + std::to_string(peer);
         const auto known = s.ranks.find(peer);
         if (known == s.ranks.end())
           return other + " is missing: it has left no record, as a process that was killed, and " +
-                 who;
+                 waiting_text;
         const std::string where = elsewhere(*known->second.history, ~std::uint64_t{0});
-        return other + " has not issued the matching operation: " + who +
+        return other + " has not issued the matching operation: " + waiting_text +
                (where.empty() ? ", and " + other + " waits in nothing"
                               : ", and of " + other + ": " + where);
       }
@@ -310,7 +310,7 @@ std::optional<std::string> first_failure(const std::vector<rank_history>& ranks)
   return std::nullopt;
 }
 
-std::string all_well(const std::vector<rank_history>& ranks) {
+std::string no_problem_text(const std::vector<rank_history>& ranks) {
   std::string text = "no rank waits for another one";
   const int size = ranks.front().size;
   if (static_cast<int>(ranks.size()) < size)
@@ -359,7 +359,7 @@ record_diagnosis diagnose(const std::vector<rank_history>& ranks) {
   if (auto text = waiting_text(all)) return {true, std::move(*text)};
   if (auto text = first_failure(ranks)) return {true, std::move(*text)};
   if (auto text = stuck_text(all)) return {true, std::move(*text)};
-  return {false, all_well(ranks)};
+  return {false, no_problem_text(ranks)};
 }
 
 }  // namespace sucl::core

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// From the records of ranks to who is late, missing or has called something else.
+/// Finds in the records of ranks which are late, are missing or have called something else.
 #pragma once
 
 #include "core/record/record_file.hpp"

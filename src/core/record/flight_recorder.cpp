@@ -233,7 +233,7 @@ void record_writer::take() noexcept {
     ++m_at;
     ++m_serial;
   }
-  m_at = &m_nowhere;
+  m_at = &m_discarded;
   m_end = m_at + 1;
   m_expires = ~std::uint64_t{0};
 }

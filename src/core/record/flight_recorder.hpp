@@ -144,7 +144,7 @@ class record_writer {
   static bool is_there(const mark& m) noexcept {
     return m.entry && m.entry->serial.load(std::memory_order_relaxed) == m.serial;
   }
-  // Whether an entry has no room for what tells this call from others.
+  // Whether an entry has no room for what distinguishes this call from others.
   static bool needs_more(const sucl_operation& o) noexcept {
     return (o.part_count | o.plan | reinterpret_cast<std::uintptr_t>(o.recv_counts)) != 0;
   }
@@ -161,7 +161,7 @@ class record_writer {
   std::uint64_t m_id = 0;  ///< of the communicator
   std::uint32_t m_communicator = 0;
   mark m_last;  ///< the blocking one that came last, if it may be joined
-  record_entry m_nowhere;
+  record_entry m_discarded;
   int m_size = 1;
 };
 

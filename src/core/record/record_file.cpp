@@ -30,7 +30,7 @@ std::string text_of(const std::array<char, N>& chars) {
 }
 
 // What is printed, or is an index, is what it can be.
-bool is_sound(const record_entry& e) {
+bool is_valid(const record_entry& e) {
   const bool kind = (e.kind >= 0 && e.kind < SUCL_KIND_COUNT) || e.kind == compiled_plan_kind;
   const record_state state = e.state;
   return e.serial != 0 && kind && e.type >= 0 && e.type < SUCL_TYPE_COUNT && e.op >= 0 &&
@@ -91,7 +91,7 @@ recorded_call call_of(const record_entry& e, const rank_history& h) {
   return c;
 }
 
-bool is_sound(const record_member& m, int ranks) {
+bool is_valid(const record_member& m, int ranks) {
   return m.size > 0 && m.size <= ranks && m.rank >= 0 && m.rank < m.size;
 }
 
@@ -108,9 +108,9 @@ rank_history history_of(const flight_record& record) {
   h.host = text_of(head.host);
   h.failure = text_of(head.failure);
   for (const record_member& m : head.members)
-    if (m.communicator != 0 && is_sound(m, head.size)) h.members.push_back(m);
+    if (m.communicator != 0 && is_valid(m, head.size)) h.members.push_back(m);
   for (const record_entry& e : record.entries)
-    if (is_sound(e)) h.entries.push_back(call_of(e, h));
+    if (is_valid(e)) h.entries.push_back(call_of(e, h));
   std::sort(h.entries.begin(), h.entries.end(),
             [](const recorded_call& a, const recorded_call& b) { return a.serial < b.serial; });
   return h;

@@ -17,7 +17,7 @@ enum class record_state : std::int32_t {
   nothing = 0,   ///< the entry has not been used
   issued = 1,    ///< called; what it depends on may not be done
   posted = 2,    ///< begun by its backend
-  enqueued = 3,  ///< on a native stream: the host does not learn when it is done
+  enqueued = 3,  ///< on a native stream: the host is not notified when it is done
   done = 4,
   failed = 5
 };

@@ -34,7 +34,7 @@ void add_network_settings(const base::config& settings, backend_source& source) 
 
 bool can_read(const backend_comm& memory, int size) {
   if (!memory.table->memory_read) return false;
-  // Reading nothing asks whether anything may be read.
+  // A read of no bytes tests whether anything may be read.
   std::byte nothing{};
   for (int r = 0; r < size; ++r)
     if (const auto status = memory.table->memory_read(memory.comm, r, &nothing, 0, 0)) {

@@ -23,7 +23,7 @@ constexpr const char* mpi_hint =
   if (problem.message.empty()) {
     problem.code = errc::unavailable;
     problem.message = "MPI cannot execute a new communicator on another rank";
-    problem.hint = "Look for what that rank says";
+    problem.hint = "See the message of that rank";
   }
   problem.operation = "communicator creation";
   throw error(std::move(problem));

@@ -120,7 +120,7 @@ class backend_set {
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
   backend_comm m_memory_provider;
   std::vector<built_in_comm*> m_custom;
-  std::map<std::uint64_t, built_in_comm*> m_plans;  ///< compiled plans: who runs them, by number
+  std::map<std::uint64_t, built_in_comm*> m_plans;  ///< runs the compiled plan of this number
   built_in_comm* m_device_memory = nullptr;
   std::string m_no_custom = "no backend that runs plans is enabled";
   std::vector<const call_board*> m_boards;

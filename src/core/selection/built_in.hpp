@@ -83,7 +83,7 @@ class built_in_comm {
   virtual bool compares() const { return false; }
   /// Ranks were found to have called different operations: what waits for them ends. Any thread.
   virtual void report_mismatch(const std::string& what) {
-    if (const call_board* b = board()) b->accuse(what);
+    if (const call_board* b = board()) b->report_mismatch(what);
   }
   /// Whether the other ranks have followed what this one has begun, or a mismatch was found.
   virtual bool settled() const { return true; }
@@ -169,7 +169,7 @@ class built_in_backend {
 
   /// As in the configuration. One that is not there serves a process that is alone.
   virtual const char* name() const = 0;
-  /// Its table, to ask what it supports; its query needs no state.
+  /// Its table, to query what it supports; its query needs no state.
   virtual const sucl_backend& table() const = 0;
   /// Whether it needs the backend that shares memory.
   virtual bool uses_memory_provider() const { return false; }

@@ -33,7 +33,7 @@ void call_board::write(std::byte* entry, std::uint64_t& shown, const call_signat
   std::array<std::uint64_t, sizeof(call_signature) / word_bytes> words;
   std::memcpy(words.data(), &call, sizeof call);
   word(entry).store(0, std::memory_order_relaxed);
-  // Who sees one of these sees that the entry is being written.
+  // A reader that sees one of these knows that the entry is being written.
   for (std::size_t i = 0; i < words.size(); ++i)
     word(entry + (i + 1) * word_bytes).store(words[i], std::memory_order_release);
   shown = call.hash;
@@ -80,7 +80,7 @@ bool call_board::compare_with(std::size_t rank) {
   const auto other = read(rank, both);
   if (!other || other->history == static_cast<std::uint32_t>(m_histories[both % remembered]))
     return false;
-  accuse(both, m_histories[both % remembered]);
+  report_mismatch(both, m_histories[both % remembered]);
   return true;
 }
 
@@ -122,7 +122,7 @@ void call_board::await_all(std::uint64_t number, std::uint64_t history) const {
   while (!differs(number, history) && within(for_the_difference)) sched_yield();
 }
 
-error_info call_board::accuse(std::uint64_t number, std::uint64_t history) {
+error_info call_board::report_mismatch(std::uint64_t number, std::uint64_t history) {
   await_all(number, history);
   if (const std::uint64_t first = first_difference(number); first != number) {
     const auto mine = read(static_cast<std::size_t>(m_rank), first);
@@ -132,11 +132,11 @@ error_info call_board::accuse(std::uint64_t number, std::uint64_t history) {
   for (std::size_t r = 0; r < m_parts.size(); ++r)
     if (const auto other = read(r, number))
       calls.push_back({static_cast<int>(r), other->history, other->call});
-  return accuse(describe_difference(calls, static_cast<std::uint32_t>(history)));
+  return report_mismatch(describe_difference(calls, static_cast<std::uint32_t>(history)));
 }
 
 // The first one to find something says what it is.
-error_info call_board::accuse(const std::string& what) const {
+error_info call_board::report_mismatch(const std::string& what) const {
   std::uint64_t none = 0;
   if (word(m_first + state_at).compare_exchange_strong(none, being_written)) {
     auto* text = reinterpret_cast<char*>(m_first + text_at);

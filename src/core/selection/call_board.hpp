@@ -24,7 +24,7 @@ namespace sucl::core {
 ///
 /// A rank writes to lines of its own, which no rank reads unless something is wrong. One that finds
 /// a mismatch writes a diagnosis for all of them, and raises the alarm of each: a word that a rank
-/// looks at in its own part.
+/// polls in its own part.
 class call_board {
  public:
   /// What each rank provides: zeroed, on cache lines of its own.
@@ -66,9 +66,9 @@ class call_board {
   /// Whether a rank shows another history for call `number`.
   bool differs(std::uint64_t number, std::uint64_t history) const;
   /// Reports to all ranks what each of them has called, and gives the diagnosis.
-  error_info accuse(std::uint64_t number, std::uint64_t history);
+  error_info report_mismatch(std::uint64_t number, std::uint64_t history);
   /// Reports to all ranks something else that they do not agree on.
-  error_info accuse(const std::string& what) const;
+  error_info report_mismatch(const std::string& what) const;
 
  private:
   using ref = std::atomic_ref<std::uint64_t>;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What a program asks for when it compiles a plan, and what it gets to know of it.
+/// The request of a program to compile a plan, and the result.
 #pragma once
 
 #include <sucl/composition.hpp>

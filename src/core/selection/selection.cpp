@@ -214,7 +214,7 @@ std::string source_of(const selection_table& table, const candidate& c) {
   return {};
 }
 
-std::string misfit(const candidate& c, const selection_query& q) {
+std::string mismatch_reason(const candidate& c, const selection_query& q) {
   if ((c.memories >> q.memory & 1u) == 0) {
     names list;
     for (std::size_t m = 0; m < memory_names.size(); ++m)
@@ -245,7 +245,7 @@ std::string reason(const selection_table& table, const candidate& c) {
       return reason_of_row(table, table.tuned->rows[static_cast<std::size_t>(c.rule)]);
     case selection_stage::rule: return "the first backend of the rule that can execute it";
     case selection_stage::threshold:
-      return c.bytes.everything() ? "a negative threshold asks for MPI"
+      return c.bytes.everything() ? "a negative threshold selects MPI"
                                   : "the message is below " + base::print_bytes(c.bytes.high + 1);
     case selection_stage::platform:
       return "the first backend for platform " + table.scope.platform + " that can execute it";
@@ -313,7 +313,7 @@ explanation explain(const selection_table& table, const selection_query& q,
     one.source = source_of(table, c);
     one.backend = table.backends[static_cast<std::size_t>(c.backend)];
     one.why = c.ruled_out;
-    if (one.why.empty() && !fits(c, q)) one.why = misfit(c, q);
+    if (one.why.empty() && !fits(c, q)) one.why = mismatch_reason(c, q);
     if (one.why.empty()) one.why = obstacle(c.backend);
     one.taken = one.why.empty();
     if (one.taken) one.why = reason(table, c);

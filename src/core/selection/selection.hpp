@@ -38,7 +38,7 @@ namespace sucl::core {
 /// Platform of a communicator whose ranks are on different ones.
 inline constexpr const char* mixed_platforms = "mixed";
 
-/// The backend that can always be asked: MPI.
+/// The backend that can always be queried: MPI.
 inline constexpr const char* reference_backend = "mpi";
 
 /// The backend whose memory the ranks of a node share. It executes nothing for which no rule or
@@ -70,7 +70,7 @@ struct selection_query {
   op reduction = op::none;
   sucl_memory memory = SUCL_MEMORY_SYSTEM;
   std::uint64_t bytes = 0;  ///< of the message: count times the size of an element
-  bool bytes_known = true;  ///< false where ranks may have different sizes: bytes is not looked at
+  bool bytes_known = true;  ///< false where ranks may have different sizes: bytes is ignored
   bool blocking = true;     ///< the form of the call
 };
 
@@ -112,7 +112,7 @@ inline constexpr std::uint32_t every_memory = (1u << SUCL_MEMORY_COUNT) - 1;
 inline constexpr std::uint32_t host_memory = every_memory & ~(1u << SUCL_MEMORY_DEVICE);
 
 /// Where a built-in backend may have candidates: before and after the loadable backends of the
-/// communicator's platform, and where MPI would be next because nothing else was asked for.
+/// communicator's platform, and where MPI would be next because no rule selects another.
 enum class candidate_position { before_platforms, after_platforms, before_default };
 
 /// The candidates of one kind of operation while they are written down, for one built-in backend.
@@ -122,7 +122,7 @@ class candidate_list {
       : m_config(c), m_scope(scope), m_list(list) {}
 
   const selection_scope& scope() const { return m_scope; }
-  /// Of the backend that is asked; it is enabled.
+  /// Of the backend that is queried; it is enabled.
   const base::backend_entry& entry() const {
     return m_config.backends[static_cast<std::size_t>(m_backend)];
   }
@@ -166,7 +166,7 @@ const candidate* choose(const selection_table& table, const selection_query& q,
   return nullptr;
 }
 
-/// A candidate that was looked at, and what came of it.
+/// A candidate that was considered, and the result.
 struct consideration {
   std::string source;   ///< as in "rules[0] (file sucl.toml:12:1)" or "threshold"
   std::string backend;  ///< its name

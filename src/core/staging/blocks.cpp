@@ -82,7 +82,7 @@ void set_blocks(side& s, int size, const std::uint64_t* counts, const std::uint6
   s.displs = displs;
 }
 
-void shape_source(side& s, const sucl_operation& op, const staging_plan& how, bool in_place) {
+void set_source_blocks(side& s, const sucl_operation& op, const staging_plan& how, bool in_place) {
   if (op.kind == SUCL_KIND_REDUCE_SCATTER)
     set_blocks(s, how.size, op.recv_counts, nullptr);
   else if (op.kind == SUCL_KIND_ALLTOALLV && in_place)
@@ -93,7 +93,7 @@ void shape_source(side& s, const sucl_operation& op, const staging_plan& how, bo
     set_blocks(s, how.size, nullptr, nullptr);
 }
 
-void shape_sink(side& s, const sucl_operation& op, const staging_plan& how) {
+void set_sink_blocks(side& s, const sucl_operation& op, const staging_plan& how) {
   if (op.kind == SUCL_KIND_REDUCE_SCATTER)
     s.count = op.recv_counts[how.rank];
   else if (op.kind == SUCL_KIND_SENDRECV)
@@ -178,7 +178,7 @@ task make_task(const sucl_operation& op, const staging_plan& how) {
   t.in_place = r.from_recv;
   if (r.source) {
     t.source = make_side(op, how, r.from_recv);
-    shape_source(t.source, op, how, r.from_recv);
+    set_source_blocks(t.source, op, how, r.from_recv);
     if (how.fold) {  // on the wire it is never in place
       t.in_place = false;
       t.source.through = how.scratch_send;
@@ -187,7 +187,7 @@ task make_task(const sucl_operation& op, const staging_plan& how) {
   }
   if (r.sink) {
     t.sink = make_side(op, how, true);
-    shape_sink(t.sink, op, how);
+    set_sink_blocks(t.sink, op, how);
   }
   if (r.from_recv && r.sink && gathers(op.kind)) {
     t.source = t.sink;

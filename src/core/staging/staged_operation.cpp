@@ -76,8 +76,8 @@ void staged_operation::state::make_tasks() {
   }
   together = how.groups && single && tasks.size() > 1;
   if (together) total = 1;
-  // Slices of a collective wait for its other ranks, who are there or will come. Messages must
-  // all be posted without waiting for peers: two ranks may both send before they receive.
+  // Slices of a collective wait for its other ranks, which have arrived or will arrive. Messages
+  // must all be posted without waiting for peers: two ranks may both send before they receive.
   const bool wait = !is_message(operation.kind) && !how.as_messages;
   slots.resize(wait ? std::min<std::uint64_t>(static_cast<std::uint64_t>(how.depth), total)
                     : total);

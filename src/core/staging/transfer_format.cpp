@@ -51,7 +51,7 @@ const transfer_format& transfer_formats::of(sucl_kind kind, sucl_type type, sucl
 transfer_format transfer_formats::find(sucl_kind kind, sucl_type type, sucl_op op,
                                        std::uint64_t element_size) const {
   const auto question = [&](sucl_type t, sucl_op o, std::uint64_t size) {
-    return kind == SUCL_KIND_SEND ? ask_messages(t, size) : ask(kind, t, o, size);
+    return kind == SUCL_KIND_SEND ? query_messages(t, size) : query(kind, t, o, size);
   };
   if (m_folds_above && base::order_matters(kind, type, op))
     return find_moved(kind, type, op, element_size);
@@ -96,8 +96,8 @@ transfer_format transfer_formats::find_moved(sucl_kind kind, sucl_type type, suc
   return found;
 }
 
-transfer_format transfer_formats::ask(sucl_kind kind, sucl_type type, sucl_op op,
-                                      std::uint64_t element_size) const {
+transfer_format transfer_formats::query(sucl_kind kind, sucl_type type, sucl_op op,
+                                        std::uint64_t element_size) const {
   transfer_format result;
   result.type = type;
   result.op = op;
@@ -122,10 +122,10 @@ transfer_format transfer_formats::ask(sucl_kind kind, sucl_type type, sucl_op op
 }
 
 // Both ends of a message must cut it alike whatever they call it, so the limits are combined.
-transfer_format transfer_formats::ask_messages(sucl_type type, std::uint64_t element_size) const {
-  transfer_format result = ask(SUCL_KIND_SEND, type, SUCL_OP_NONE, element_size);
+transfer_format transfer_formats::query_messages(sucl_type type, std::uint64_t element_size) const {
+  transfer_format result = query(SUCL_KIND_SEND, type, SUCL_OP_NONE, element_size);
   const auto include = [&](sucl_kind kind) {
-    const transfer_format other = ask(kind, type, SUCL_OP_NONE, element_size);
+    const transfer_format other = query(kind, type, SUCL_OP_NONE, element_size);
     if (other.supported) result.max_count = tighter(result.max_count, other.max_count);
     return other.memories;
   };

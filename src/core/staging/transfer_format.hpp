@@ -40,7 +40,7 @@ struct transfer_format {
   bool reaches(sucl_memory memory) const noexcept { return (memories >> memory & 1u) != 0; }
 };
 
-/// Asks a backend what it executes, and remembers. One thread at a time.
+/// Queries what a backend executes, and caches the answers. One thread at a time.
 class transfer_formats {
  public:
   using query_function = std::function<sucl_capability(const sucl_query&)>;
@@ -56,7 +56,7 @@ class transfer_formats {
   void fold_above() noexcept { m_folds_above = true; }
 
   /// How operations of this kind, type and op are executed. Sends, receives and sendrecvs have one
-  /// answer, because they meet each other. The reference stays valid.
+  /// answer, because they match each other. The reference stays valid.
   SUCL_CORE_API const transfer_format& of(sucl_kind kind, sucl_type type, sucl_op op,
                                           std::uint64_t element_size);
 
@@ -74,8 +74,9 @@ class transfer_formats {
                        std::uint64_t element_size) const;
   transfer_format find_moved(sucl_kind kind, sucl_type type, sucl_op op,
                              std::uint64_t element_size) const;
-  transfer_format ask(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
-  transfer_format ask_messages(sucl_type type, std::uint64_t element_size) const;
+  transfer_format query(sucl_kind kind, sucl_type type, sucl_op op,
+                        std::uint64_t element_size) const;
+  transfer_format query_messages(sucl_type type, std::uint64_t element_size) const;
 
   std::string m_name;
   query_function m_query;

@@ -63,13 +63,13 @@ class biased_mutex {
   void grant() noexcept;
   void revoke() noexcept;
 
-  std::atomic<pthread_t> m_bias_holder{};  ///< changed by who has m_mutex
+  std::atomic<pthread_t> m_bias_holder{};  ///< changed by the owner of m_mutex
   /// The thread with the bias has it. Only one thread may ever write this: it may have been stopped
   /// before its store, and lost the bias meanwhile.
   std::atomic<bool> m_inside{false};
-  bool m_by_mutex = false;  ///< who has it has m_mutex
+  bool m_by_mutex = false;  ///< its owner has m_mutex
   int m_bias_score = 0;
-  pthread_t m_last{};   ///< who had m_mutex last
+  pthread_t m_last{};   ///< the last owner of m_mutex
   pthread_t m_first{};  ///< the first thread with a bias
   std::mutex m_mutex;
 };

@@ -10,7 +10,7 @@
 namespace sucl::core {
 
 /// Writes what streams of C hold back, and waits, for at most half a second, until pipes on
-/// standard output and error have been read: a launcher that learns of a failure ends all ranks,
+/// standard output and error have been read: a launcher that notices a failure ends all ranks,
 /// and drops what it has not read.
 SUCL_CORE_API void hand_over_output() noexcept;
 

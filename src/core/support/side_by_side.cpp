@@ -10,19 +10,19 @@
 namespace sucl::core {
 
 void side_by_side(std::size_t count, const std::function<void(std::size_t)>& work) {
-  enum class word { wait, begin, leave };
-  std::atomic<word> said{word::wait};
+  enum class command { wait, begin, leave };
+  std::atomic<command> command_sent{command::wait};
   std::vector<std::exception_ptr> thrown(count);
-  const auto say = [&](word w) {
-    said = w;
-    said.notify_all();
+  const auto send = [&](command w) {
+    command_sent = w;
+    command_sent.notify_all();
   };
   std::vector<std::jthread> threads;
   try {
     for (std::size_t i = 0; i < count; ++i)
       threads.emplace_back([&, i] {
-        said.wait(word::wait);
-        if (said == word::leave) return;
+        command_sent.wait(command::wait);
+        if (command_sent == command::leave) return;
         try {
           work(i);
         } catch (...) {
@@ -30,11 +30,11 @@ void side_by_side(std::size_t count, const std::function<void(std::size_t)>& wor
         }
       });
   } catch (...) {
-    say(word::leave);
+    send(command::leave);
     threads.clear();
     throw;
   }
-  say(word::begin);
+  send(command::begin);
   threads.clear();
   for (const auto& e : thrown)
     if (e) std::rethrow_exception(e);

@@ -13,7 +13,7 @@
 namespace sucl::kernels {
 
 /// A block, counted in units that divide its rows and where they begin.
-struct block_shape {
+struct block_layout {
   std::uint64_t units;         ///< of the dense memory
   std::uint64_t row;           ///< of the block
   std::uint64_t rows;          ///< of a plane of the block
@@ -37,7 +37,7 @@ constexpr std::uint64_t unit_of(const base::strided& b, std::uint64_t most) {
 }
 
 /// The first `elements` elements of a block, in units of so many bytes.
-inline block_shape shape_of(const base::strided& b, std::uint64_t elements, std::uint64_t unit) {
+inline block_layout layout_of(const base::strided& b, std::uint64_t elements, std::uint64_t unit) {
   const std::uint64_t pitch = b.extent[2] * b.element_size / unit;
   return {elements * b.element_size / unit,
           b.range[2] * b.element_size / unit,
@@ -49,7 +49,7 @@ inline block_shape shape_of(const base::strided& b, std::uint64_t elements, std:
 
 /// Calls `f(unit, offset)` for the units of the dense memory that are this work item's.
 template <class Item, class Function>
-SUCL_INLINE void each_unit(const Item& at, const block_shape& s, const Function& f) {
+SUCL_INLINE void each_unit(const Item& at, const block_layout& s, const Function& f) {
   const auto threads = static_cast<std::uint64_t>(at.threads());
   const std::uint64_t stride = static_cast<unsigned>(at.groups()) * threads;
   for (std::uint64_t i =
@@ -59,13 +59,13 @@ SUCL_INLINE void each_unit(const Item& at, const block_shape& s, const Function&
 }
 
 template <class Unit, class Item>
-SUCL_INLINE void pack(const Item& at, const block_shape& s, Unit* dense, const Unit* array) {
+SUCL_INLINE void pack(const Item& at, const block_layout& s, Unit* dense, const Unit* array) {
   each_unit(at, s, [&](std::uint64_t i, std::uint64_t offset) { dense[i] = array[offset]; });
 }
 
 /// Touches nothing besides the block.
 template <class Unit, class Item>
-SUCL_INLINE void unpack(const Item& at, const block_shape& s, Unit* array, const Unit* dense) {
+SUCL_INLINE void unpack(const Item& at, const block_layout& s, Unit* array, const Unit* dense) {
   each_unit(at, s, [&](std::uint64_t i, std::uint64_t offset) { array[offset] = dense[i]; });
 }
 

@@ -4,7 +4,7 @@
 /// @file
 /// Exchanges in which only the two ends of a pair know how much they exchange, as in alltoallv: no
 /// rank knows the largest block, by which a protocol for all could be chosen. So each pair has the
-/// protocol that its own size asks for. A rank whose pairs all have the same launches the kernel of
+/// protocol of its own size. A rank whose pairs all have the same launches the kernel of
 /// that protocol; any other rank moves each pair here in the same lines or pieces.
 #pragma once
 

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// How work groups of different ranks meet. Work group g of a rank deals with work groups g of its
-/// peers only, so nothing is assumed of how many of them a device runs at once.
+/// How work groups of different ranks synchronise. Work group g of a rank deals with work groups g
+/// of its peers only, so nothing is assumed of how many of them a device runs at once.
 ///
 /// `Item` describes a work item: thread(), threads(), group(), groups(), barrier() of the
 /// work group, and together(ok): a barrier that returns whether all are ok.

@@ -12,7 +12,7 @@
 
 namespace sucl::kernels {
 
-/// Who has data, who wants it, and who owns a slice.
+/// Which ranks have data, which want it, and which owns a slice.
 struct parties {
   const collective_args& j;
   bool has(int rank) const { return j.source < 0 || j.source == rank; }
@@ -30,42 +30,42 @@ struct parties {
 
 /// The slices of a message that is cut as a whole, as what goes to or comes from each rank.
 struct whole_slices {
-  parties who;
+  parties roles;
   std::uint64_t slice, all;
 
-  std::uint64_t at(int rank) const { return slice * static_cast<unsigned>(who.slice_of(rank)); }
+  std::uint64_t at(int rank) const { return slice * static_cast<unsigned>(roles.slice_of(rank)); }
   std::uint64_t bytes(int rank) const {
     const std::uint64_t b = at(rank);
     return b >= all ? 0 : all - b < slice ? all - b : slice;
   }
   /// Where the combined slice lies in a buffer, which from or to a root has one slice only.
-  std::uint64_t second() const { return who.owners() == who.j.ranks ? slice : 0; }
+  std::uint64_t second() const { return roles.owners() == roles.j.ranks ? slice : 0; }
 };
 
 /// Rounds of a work group. In each, every owner has a slice of at most `slot` bytes.
 struct rounds {
   static constexpr std::uint64_t slots = 2;  // of each of the two phases
-  parties who;
+  parties roles;
   std::uint64_t slot, group, groups, owners, bytes;
 
   template <class Item>
   rounds(const Item& at, const collective_args& j)
-      : who{j},
+      : roles{j},
         slot(j.slot),
         group(static_cast<unsigned>(at.group())),
         groups(static_cast<unsigned>(at.groups())),
-        owners(static_cast<unsigned>(who.owners())),
+        owners(static_cast<unsigned>(roles.owners())),
         bytes(j.bytes) {}
   std::uint64_t count() const {
     const std::uint64_t all = (bytes + slot * owners - 1) / (slot * owners);
     return all <= group ? 0 : (all - group + groups - 1) / groups;
   }
   std::uint64_t begin(std::uint64_t round, int rank) const {
-    return ((round * groups + group) * owners + static_cast<unsigned>(who.slice_of(rank))) * slot;
+    return ((round * groups + group) * owners + static_cast<unsigned>(roles.slice_of(rank))) * slot;
   }
   std::uint64_t length(std::uint64_t round, int rank) const {
     const std::uint64_t b = begin(round, rank);
-    if (static_cast<unsigned>(who.slice_of(rank)) >= owners || b >= bytes) return 0;
+    if (static_cast<unsigned>(roles.slice_of(rank)) >= owners || b >= bytes) return 0;
     return bytes - b < slot ? bytes - b : slot;
   }
   std::uint64_t offset(std::uint64_t round, std::uint64_t phase) const {
@@ -77,8 +77,8 @@ struct rounds {
 template <class Item>
 SUCL_INLINE bool push_slices(const Item& at, const collective_args& j, const memory_pair& m,
                              const rounds& cut, std::uint64_t round) {
-  const parties who{j};
-  if (!who.has(j.rank)) return true;
+  const parties roles{j};
+  if (!roles.has(j.rank)) return true;
   const auto has = [&](int q) SUCL_FLAT { return cut.length(round, q) != 0; };
   if (round >= rounds::slots && !wait_peers(at, j, flag::freed, round + 1 - rounds::slots, has))
     return false;
@@ -95,13 +95,13 @@ SUCL_INLINE bool push_slices(const Item& at, const collective_args& j, const mem
 template <class Item, class Folder>
 SUCL_INLINE bool fold_slice(const Item& at, const collective_args& j, const memory_pair& m,
                             const rounds& cut, const Folder& folder, std::uint64_t round) {
-  const parties who{j};
+  const parties roles{j};
   const std::uint64_t length = cut.length(round, j.rank), begin = cut.begin(round, j.rank);
   if (length == 0) return true;
   const std::uint64_t first = stage_at(j) + cut.offset(round, 0);
   const std::uint64_t second = stage_at(j) + cut.offset(round, 1);
-  const auto has = [&](int s) SUCL_FLAT { return who.has(s); };
-  const auto wants = [&](int q) SUCL_FLAT { return who.wants(q); };
+  const auto has = [&](int s) SUCL_FLAT { return roles.has(s); };
+  const auto wants = [&](int q) SUCL_FLAT { return roles.wants(q); };
   if (!wait_peers(at, j, flag::ready, round + 1, has)) return false;
   if (round >= rounds::slots &&
       !wait_peers(at, j, flag::freed_later, round + 1 - rounds::slots, wants))
@@ -113,13 +113,13 @@ SUCL_INLINE bool fold_slice(const Item& at, const collective_args& j, const memo
   }
   for (int k = 1; k < j.ranks; ++k) {
     const int to = peer(j, k);
-    if (who.wants(to)) memory.add_target(buffer_to(j, to) + second);
+    if (roles.wants(to)) memory.add_target(buffer_to(j, to) + second);
   }
-  if (who.wants(j.rank)) memory.add_target(m.recv + begin);
+  if (roles.wants(j.rank)) memory.add_target(m.recv + begin);
   fold(at, j, folder, length, memory);
   signal_peers(at, j, flag::ready_later, round + 1, wants);
   each_peer(at, j, [&](int s) SUCL_FLAT {
-    if (who.has(s))
+    if (roles.has(s))
       store_release(flag_of(buffer_to(j, s), flag::freed, at.group()), step_of(j, round + 1));
   });
   return true;
@@ -159,27 +159,27 @@ SUCL_INLINE void two_shot_staged(const Item& at, const collective_args& j, const
 template <class Item, class Folder>
 SUCL_INLINE void two_shot_ll(const Item& at, const collective_args& j, const memory_pair& m,
                              const Folder& folder) {
-  const parties who{j};
-  const whole_slices cut{who, ll_slice(j.bytes, who.owners()), j.bytes};
+  const parties roles{j};
+  const whole_slices cut{roles, ll_slice(j.bytes, roles.owners()), j.bytes};
   const auto flag = static_cast<std::uint32_t>(j.epoch);
   const quads mine(at);
   bool ok = begin(at, j);
   if (!ok) return;
-  if (who.has(j.rank)) push_ll<at_once>(at, exchange_args<whole_slices>{j, cut, cut}, m);
+  if (roles.has(j.rank)) push_ll<at_once>(at, exchange_args<whole_slices>{j, cut, cut}, m);
   const std::uint64_t own = cut.bytes(j.rank), own_start = cut.at(j.rank);
   for (std::uint64_t p = mine.first; p < own && ok; p += mine.stride) {
-    const bool has = who.has(j.rank);
+    const bool has = roles.has(j.rank);
     const quad result = fold_ll<at_once>(
         j, folder, has ? load_quad(m.send + own_start + p, own - p) : quad{}, p, ok);
     if (!ok) return;
     for (int k = 1; k < j.ranks; ++k) {
       const int q = peer(j, k);
-      if (who.wants(q))
+      if (roles.wants(q))
         push_quad<ll_row>(buffer_to(j, q) + ll_at(j), cut.second() + p, result, flag);
     }
-    if (who.wants(j.rank)) store_quad(m.recv + own_start + p, result, own - p);
+    if (roles.wants(j.rank)) store_quad(m.recv + own_start + p, result, own - p);
   }
-  if (who.wants(j.rank))
+  if (roles.wants(j.rank))
     take_ll<at_once>(at, exchange_args<whole_slices>{j, cut, cut}, m, cut.second(), ok);
 }
 
@@ -188,30 +188,30 @@ SUCL_INLINE void two_shot_ll(const Item& at, const collective_args& j, const mem
 template <class Item, class Folder>
 SUCL_INLINE void two_shot_ll128(const Item& at, const collective_args& j, const memory_pair& m,
                                 const Folder& folder) {
-  const parties who{j};
-  const whole_slices cut{who, ll128_slice(j.bytes, who.owners()), j.bytes};
+  const parties roles{j};
+  const whole_slices cut{roles, ll128_slice(j.bytes, roles.owners()), j.bytes};
   const std::uint64_t second = ll128_at(j) + cut.second() / ll128_data * ll128_line;
   bool ok = begin(at, j);
   if (j.await && !at.together(ok)) return;
-  if (who.has(j.rank)) push_ll128<at_once>(at, exchange_args<whole_slices>{j, cut, cut}, m);
+  if (roles.has(j.rank)) push_ll128<at_once>(at, exchange_args<whole_slices>{j, cut, cut}, m);
   const std::uint64_t own = cut.bytes(j.rank), own_start = cut.at(j.rank);
   each_line(at, own, [&](std::uint64_t line) SUCL_FLAT {
     each_part(at, [&](int part) SUCL_FLAT {
       if (!ok) return;
       const ll128_part w(line, part, own);
-      const bool has = who.has(j.rank);
+      const bool has = roles.has(j.rank);
       const quad result = fold_ll128<at_once>(
           at, j, folder, has ? load_words(m.send + own_start + w.start, w.valid) : quad{}, line,
           part, ok);
       if (!ok) return;
       for (int k = 1; k < j.ranks; ++k) {
         const int q = peer(j, k);
-        if (who.wants(q)) push_part(at, j, buffer_to(j, q) + second, line, part, result);
+        if (roles.wants(q)) push_part(at, j, buffer_to(j, q) + second, line, part, result);
       }
-      if (who.wants(j.rank)) store_words(m.recv + own_start + w.start, result, w.valid);
+      if (roles.wants(j.rank)) store_words(m.recv + own_start + w.start, result, w.valid);
     });
   });
-  if (who.wants(j.rank))
+  if (roles.wants(j.rank))
     take_ll128<at_once>(at, exchange_args<whole_slices>{j, cut, cut}, m, second, ok);
 }
 
@@ -220,9 +220,10 @@ SUCL_INLINE void two_shot_ll128(const Item& at, const collective_args& j, const 
 template <class Item>
 SUCL_INLINE void two_shot_direct(const Item& at, const collective_args& j, const memory_pair& m) {
   constexpr std::uint64_t unit = 128;
-  const parties who{j};
-  const auto owners = static_cast<std::uint64_t>(who.owners());
-  const whole_slices cut{who, ((j.bytes + owners - 1) / owners + unit - 1) / unit * unit, j.bytes};
+  const parties roles{j};
+  const auto owners = static_cast<std::uint64_t>(roles.owners());
+  const whole_slices cut{roles, ((j.bytes + owners - 1) / owners + unit - 1) / unit * unit,
+                         j.bytes};
   const share mine(at, cut.bytes(j.rank));
   const std::uint64_t begin = cut.at(j.rank) + mine.begin;
   const bool own = j.source == j.rank;

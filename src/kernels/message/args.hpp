@@ -82,7 +82,7 @@ struct message_args {
   const std::uint32_t* abort;
   kernel_control* control;
   message_counts* counts;
-  message_layout shape;
+  message_layout layout;
   message_part first, second;
   const message_part* list;  ///< all parts, in the host's memory; null: two at most
   std::uint64_t number;      ///< of the list

@@ -70,7 +70,7 @@ SUCL_INLINE void next_message(const Item& at, const message_args& j, message_que
   q.now = message_queue::state::waiting;
   for (; part >= 0; part = q.part.next) {
     q.part = part_of(j, part);
-    q.cut = cut_of(j.shape, q.part.bytes);
+    q.cut = cut_of(j.layout, q.part.bytes);
     q.index = static_cast<std::uint64_t>(channel);
     if (q.index < q.cut.pieces) return;
   }
@@ -110,7 +110,7 @@ SUCL_INLINE void refuse(const message_args& j, message_board& board, const messa
   f.wanted_label = q.part.label;
   f.bytes = bytes;
   f.wanted_bytes = q.part.bytes;
-  store_relaxed(buffer_word(q.out, j.shape.freed(0)), refused);
+  store_relaxed(buffer_word(q.out, j.layout.freed(0)), refused);
   fail(j, board, q.part.peer, message_fault::mismatch);
 }
 
@@ -119,13 +119,13 @@ template <class Item>
 SUCL_INLINE bool may_send(const Item& at, const message_args& j, message_board& board,
                           const message_queue& q) {
   const int channel = at.group();
-  const std::uint64_t freed = load_acquire(buffer_word(q.in, j.shape.freed(channel)));
+  const std::uint64_t freed = load_acquire(buffer_word(q.in, j.layout.freed(channel)));
   if (freed == refused || freed + message_layout::slots < q.number + 1) {
-    if (load_relaxed(buffer_word(q.in, j.shape.freed(0))) == refused)
+    if (load_relaxed(buffer_word(q.in, j.layout.freed(0))) == refused)
       fail(j, board, q.part.peer, message_fault::refused);
     return false;
   }
-  std::byte* header = q.out + j.shape.header(channel, q.number);
+  std::byte* header = q.out + j.layout.header(channel, q.number);
   const std::uint32_t flag = ll_flag_of(q.number);
   store_ll(header, q.part.label.word, 0, flag);
   store_ll(header + sizeof(quad), static_cast<std::uint32_t>(q.part.bytes),
@@ -138,7 +138,7 @@ template <class Item>
 SUCL_INLINE bool may_receive(const Item& at, const message_args& j, message_board& board,
                              const message_queue& q) {
   const int channel = at.group();
-  const std::byte* header = q.in + j.shape.header(channel, q.number);
+  const std::byte* header = q.in + j.layout.header(channel, q.number);
   const std::uint32_t flag = ll_flag_of(q.number);
   message_label label;
   std::uint32_t unused, low, high;
@@ -150,7 +150,7 @@ SUCL_INLINE bool may_receive(const Item& at, const message_args& j, message_boar
     if (channel == 0) refuse(j, board, q, label, bytes);
     return false;
   }
-  return q.cut.ll || load_acquire(buffer_word(q.in, j.shape.ready(channel))) > q.number;
+  return q.cut.ll || load_acquire(buffer_word(q.in, j.layout.ready(channel))) > q.number;
 }
 
 /// Moves a piece that may move; false if it has to be given up.
@@ -161,11 +161,11 @@ SUCL_INLINE bool move_piece(const Item& at, const message_args& j, const message
   const std::uint64_t length = q.length();
   std::byte* user = q.part.memory + q.begin();
   if (!q.cut.ll) {
-    const std::uint64_t offset = j.shape.stage(channel, q.number);
+    const std::uint64_t offset = j.layout.stage(channel, q.number);
     copy(at, q.part.sends ? q.out + offset : user, q.part.sends ? user : q.in + offset, length);
     return true;
   }
-  const std::uint64_t offset = j.shape.ll(channel, q.number);
+  const std::uint64_t offset = j.layout.ll(channel, q.number);
   const std::uint32_t flag = ll_flag_of(q.number);
   const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * size;
   bool ok = true;
@@ -186,10 +186,10 @@ SUCL_INLINE void close_piece(const Item& at, const message_args& j, message_queu
   const int channel = at.group();
   ++q.number;
   if (!q.part.sends)
-    store_release(buffer_word(q.out, j.shape.freed(channel)), q.number);
+    store_release(buffer_word(q.out, j.layout.freed(channel)), q.number);
   else if (!q.cut.ll)
-    store_release(buffer_word(q.out, j.shape.ready(channel)), q.number);
-  q.index += static_cast<std::uint64_t>(j.shape.channels);
+    store_release(buffer_word(q.out, j.layout.ready(channel)), q.number);
+  q.index += static_cast<std::uint64_t>(j.layout.channels);
   if (q.index >= q.cut.pieces)
     next_message(at, j, q, q.part.next);
   else

@@ -15,17 +15,17 @@
 
 namespace sucl::sycl_layer {
 
-/// Whether a buffer has rows. DPC++ moves a buffer between host and device by the shape of its last
-/// accessor on each side, and the CUDA driver refuses rows that are longer on one of them: bytes of
-/// a buffer with rows have to be looked at in rows too.
+/// Whether a buffer has rows. DPC++ moves a buffer between host and device by the extents of its
+/// last accessor on each side, and the CUDA driver refuses rows that are longer on one of them:
+/// bytes of a buffer with rows have to be accessed in rows too.
 inline bool has_rows(const buffer_use& use) {
-  return use.shape[0] * use.shape[1] > 1 && use.shape.size() == use.buffer.size();
+  return use.extents[0] * use.extents[1] > 1 && use.extents.size() == use.buffer.size();
 }
 
 /// The bytes of such a buffer.
 inline ::sycl::buffer<std::byte, 3> in_rows(const buffer_use& use) {
   auto buffer = use.buffer;
-  return buffer.reinterpret<std::byte, 3>(use.shape);
+  return buffer.reinterpret<std::byte, 3>(use.extents);
 }
 
 /// Access to the buffers of an operation in a command, without handles of them.
@@ -78,7 +78,7 @@ class held_buffers {
   bool m_reads = false, m_writes = false;
 };
 
-/// The first byte of what an accessor of the host looks at.
+/// The first byte that a host accessor covers.
 template <class Access>
 void* first_byte(const Access& memory) {
   using range = decltype(memory.get_range());

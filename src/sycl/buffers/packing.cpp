@@ -75,8 +75,8 @@ event copy_block(::sycl::queue& queue, const side& s, bool packs, const std::vec
   return with_unit(*s.block, [&](auto unit) {
     using word = decltype(unit);
     constexpr std::size_t items = 256, max_groups = 1024;
-    const auto shape = kernels::shape_of(*s.block, s.elements, sizeof(word));
-    const std::size_t groups = std::clamp<std::size_t>(shape.units / items, 1, max_groups);
+    const auto layout = kernels::layout_of(*s.block, s.elements, sizeof(word));
+    const std::size_t groups = std::clamp<std::size_t>(layout.units / items, 1, max_groups);
     buffer_use use = *s.use;
     use.writes = !packs;
     return queue.submit([&](::sycl::handler& h) {
@@ -87,11 +87,11 @@ event copy_block(::sycl::queue& queue, const side& s, bool packs, const std::vec
                        const kernels::work_item at(item);
                        if (packs) {
                          const std::byte* array = held.reads[0]->get_pointer();
-                         kernels::pack(at, shape, dense, reinterpret_cast<const word*>(array));
+                         kernels::pack(at, layout, dense, reinterpret_cast<const word*>(array));
                        } else {
                          std::byte* array = held.writes[0]->get_pointer();
                          const word* from = dense;
-                         kernels::unpack(at, shape, reinterpret_cast<word*>(array), from);
+                         kernels::unpack(at, layout, reinterpret_cast<word*>(array), from);
                        }
                      });
     });
@@ -106,15 +106,15 @@ bool keeps_some(const sucl_operation& o) {
 }  // namespace
 
 std::optional<event> start_packed(communicator_state& state, ::sycl::queue& queue,
-                                  const sucl_operation& record, const core::layouts& shape,
+                                  const sucl_operation& record, const core::layouts& layout,
                                   const std::vector<buffer_use>& buffers,
                                   const std::vector<event>& deps) {
-  if (!shape.send && !shape.recv) return std::nullopt;
+  if (!layout.send && !layout.recv) return std::nullopt;
   auto* device = state.on_device();
   if (!device || !device->packed() || record.kind == SUCL_KIND_GROUP) return std::nullopt;
   const auto needed = core::extents_of(record, state.core().rank(), state.core().size());
-  side send = side_of(buffers, shape.send, true, needed.send);
-  side recv = side_of(buffers, shape.recv, false, needed.recv);
+  side send = side_of(buffers, layout.send, true, needed.send);
+  side recv = side_of(buffers, layout.recv, false, needed.recv);
   sucl_operation dense = record;
   if (send) dense.send_memory = SUCL_MEMORY_DEVICE;
   if (recv) dense.recv_memory = SUCL_MEMORY_DEVICE;

@@ -37,7 +37,7 @@ class packed_memory {
 /// As start(), for an operation on blocks that this library's kernels execute once it is packed;
 /// nothing for any other.
 std::optional<::sycl::event> start_packed(communicator_state& state, ::sycl::queue& queue,
-                                          const sucl_operation& record, const core::layouts& shape,
+                                          const sucl_operation& record, const core::layouts& layout,
                                           const std::vector<buffer_use>& buffers,
                                           const std::vector<::sycl::event>& deps);
 

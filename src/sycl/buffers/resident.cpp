@@ -17,7 +17,7 @@ namespace {
 
 namespace rt = ::hipsycl::rt;
 
-// Stands for an operation in the runtime's account of who uses which buffer: a command that does
+// Stands for an operation in the runtime's account of the users of each buffer: a command that does
 // nothing behind it on the same queue, which stays while a thread may wait for it.
 class mark final : public rt::operation {
  public:
@@ -49,7 +49,7 @@ bool is_before(const rt::data_user& user, const void* lane) {
 }
 
 // The last mark. Marks of one queue stand for each other: the runtime takes all that one depends on
-// for done when that one is, and need not ask the device for each.
+// for done when that one is, and need not query the device for each.
 struct chain {
   std::mutex mutex;
   const void* lane = nullptr;
@@ -98,20 +98,20 @@ class found final : public resident_buffers {
     before.lane = lane;
     before.last = node;
     before.length = older.empty() ? 1 : before.length + 1;
-    // The runtime releases events when it is asked for their state.
-    const bool look = ++before.since_check == longest_chain;
-    if (look) before.since_check = 0;
+    // The runtime releases events when their state is queried.
+    const bool check = ++before.since_check == longest_chain;
+    if (check) before.since_check = 0;
     lock.unlock();
     for (const place& p : m_places) note(p, node, lane);
     runtime.get()->dag().register_submitted_ops(node);
-    if (look) runtime.get()->dag().flush_sync();
+    if (check) runtime.get()->dag().flush_sync();
   }
 
  private:
   void note(const place& p, const rt::dag_node_ptr& node, const void* lane) const {
     const bool writes = p.use->writes;
     const auto all = p.data->get_num_elements();
-    // Who waits for this one has waited for what it replaces.
+    // A wait for this one includes a wait for what it replaces.
     const auto replaces = [&](const rt::data_user& user) {
       return writes || user.user.expired() || (reads_only(user) && is_before(user, lane));
     };
@@ -126,8 +126,9 @@ class found final : public resident_buffers {
   std::vector<place> m_places;
 };
 
-bool has_gaps(const core::layouts& shape) {
-  return shape.send || shape.recv || std::any_of(shape.parts.begin(), shape.parts.end(), has_gaps);
+bool has_gaps(const core::layouts& layout) {
+  return layout.send || layout.recv ||
+         std::any_of(layout.parts.begin(), layout.parts.end(), has_gaps);
 }
 
 bool is_resident(const place& p, const rt::device_id& where, const void* lane) {
@@ -148,8 +149,8 @@ bool is_resident(const place& p, const rt::device_id& where, const void* lane) {
 
 std::unique_ptr<resident_buffers> resident_buffers::find(const ::sycl::queue& queue,
                                                          const std::vector<buffer_use>& buffers,
-                                                         const core::layouts& shape) {
-  if (buffers.empty() || !queue.is_in_order() || !program_submits_instantly() || has_gaps(shape))
+                                                         const core::layouts& layout) {
+  if (buffers.empty() || !queue.is_in_order() || !program_submits_instantly() || has_gaps(layout))
     return nullptr;
   const auto* executor = queue.AdaptiveCpp_inorder_executor();
   if (!executor) return nullptr;

@@ -23,7 +23,7 @@ class resident_buffers {
   /// Null where a command with accessors is needed. Buffers with gaps are not for this.
   static std::unique_ptr<resident_buffers> find(const ::sycl::queue& queue,
                                                 const std::vector<buffer_use>& buffers,
-                                                const core::layouts& shape);
+                                                const core::layouts& layout);
   virtual ~resident_buffers() = default;
   /// Writes the addresses into a record and the parts of a group.
   virtual void set(sucl_operation& record, std::vector<sucl_operation>& parts) const = 0;

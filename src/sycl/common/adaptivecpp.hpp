@@ -28,26 +28,26 @@ inline void flush_and_enqueue() {
 }
 
 /// All of a buffer, in the form in which AdaptiveCpp keeps account of it. Version 24.06 takes the
-/// range of an accessor for elements of the type and shape that the buffer was made with, also
+/// range of an accessor for elements of the type and extents that the buffer was made with, also
 /// where it was reinterpreted, and writes beyond its tables if they are more.
 struct whole {
   ::sycl::buffer<std::byte, 3> bytes;
   ::sycl::range<3> range;  ///< of an accessor to it
 
-  explicit whole(const ::sycl::buffer<std::byte, 1>& of) : whole(of, shape_of(of)) {}
+  explicit whole(const ::sycl::buffer<std::byte, 1>& of) : whole(of, extents_of(of)) {}
 
  private:
-  whole(const ::sycl::buffer<std::byte, 1>& of, const ::sycl::range<3>& shape)
+  whole(const ::sycl::buffer<std::byte, 1>& of, const ::sycl::range<3>& extents)
       : bytes(of.reinterpret<std::byte, 3>(
-            ::sycl::range<3>(shape[0], shape[1], of.size() / (shape[0] * shape[1])))),
-        range(shape) {}
-  static ::sycl::range<3> shape_of(const ::sycl::buffer<std::byte, 1>& of) {
+            ::sycl::range<3>(extents[0], extents[1], of.size() / (extents[0] * extents[1])))),
+        range(extents) {}
+  static ::sycl::range<3> extents_of(const ::sycl::buffer<std::byte, 1>& of) {
     const auto n = ::sycl::detail::extract_buffer_data_region(of)->get_num_elements();
     return {n[0], n[1], n[2]};
   }
 };
 
-/// Accessors of one command. AdaptiveCpp looks for them in the bytes of the command's function
+/// Accessors of one command. AdaptiveCpp searches for them in the bytes of the command's function
 /// object, so they have to lie in it; it warns of those that do not, as those of large groups.
 struct held_buffers {
   using reader = ::sycl::accessor<std::byte, 3, ::sycl::access_mode::read>;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What differs between SYCL implementations, in one place. Two of them are told apart: those with
+/// What differs between SYCL implementations, in one place. It distinguishes two: those with
 /// host tasks (DPC++ and the standard), in with_host_task.cpp, and AdaptiveCpp, whose custom
 /// operations take their place, in with_custom_operation.cpp.
 #pragma once
@@ -66,14 +66,14 @@ class device : public std::enable_shared_from_this<device> {
 #endif
 
  private:
-  sucl_memory ask(const void* pointer) const;
+  sucl_memory query_kind(const void* pointer) const;
   static void* start_copy(void* self, void* to, const void* from, std::size_t bytes);
   static bool test_copy(void* self, void* token);
 
   ::sycl::context m_context;
   ::sycl::queue m_copies;  ///< a queue of its own: the user's may wait for the operation
   std::vector<::sycl::context> m_other_contexts;
-  /// Where a stale answer does no harm: the host reads everything, and no rule looks at kinds.
+  /// Where a stale answer does no harm: the host reads everything, and no rule depends on kinds.
   bool m_remembers = false;
   /// Answers of classify(): the pointer above its kind plus one.
   mutable base::direct_cache<std::atomic<std::uint64_t>, 64> m_known_pointers{};
@@ -109,7 +109,7 @@ struct buffer_use {
   bool writes = false;
   bool discards = false;  ///< all of it is overwritten
   buffer_place place;
-  ::sycl::range<3> shape{1, 1, 1};  ///< of the program's buffer; the last of them in bytes
+  ::sycl::range<3> extents{1, 1, 1};  ///< of the program's buffer; the last of them in bytes
 };
 
 /// Where kernels and steps go, one after the other, and the last one's event: what the `target` of
@@ -125,22 +125,23 @@ struct launch_target {
 /// after earlier commands on its buffers. The returned event means done, and later commands on the
 /// queue, if in order, and on the buffers wait for it. `blocking`: for a blocking call.
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
-                    const core::layouts& shape, const std::vector<buffer_use>& buffers,
+                    const core::layouts& layout, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps, bool blocking = false);
 
 #ifndef SYCL_IMPLEMENTATION_ACPP  // whose custom operations cost more than what this saves
 /// The same for a call that has been issued before with the same arguments, which are pointers to
 /// contiguous memory, without dependencies and on the communicator's queue, out of order; nothing
-/// if it is not known. `asked`: the whole call, as it came.
-std::optional<::sycl::event> start_cached(communicator_state& state, const sucl_operation& asked);
-/// The same for who keeps the call.
+/// if it is not known. `requested`: the whole call, as it came.
+std::optional<::sycl::event> start_cached(communicator_state& state,
+                                          const sucl_operation& requested);
+/// The same for a caller that keeps the call.
 ::sycl::event start_cached(communicator_state& state, core::persistent_call& call);
 #endif
 
 /// Waits for earlier commands on the buffers, runs the operation in this thread, and gives the
 /// buffers back. What else it waits for has been waited for.
 void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl_operation>& parts,
-             const core::layouts& shape, const std::vector<buffer_use>& buffers);
+             const core::layouts& layout, const std::vector<buffer_use>& buffers);
 
 /// A queue of the library's own, on the device of another one. Errors that the runtime reports to
 /// it are logged: without a handler they would end the program, and AdaptiveCpp hands a thread that
@@ -157,7 +158,7 @@ bool idle(const ::sycl::queue& queue);
 
 /// Whether all events are complete.
 bool complete(const std::vector<::sycl::event>& events);
-/// The event of an operation that is done: where events tell of time, that of a command.
+/// The event of an operation that is done: that of a command where events have timings.
 ::sycl::event event_of_done(::sycl::queue& queue);
 
 /// The SYCL runtime has refused the command of an operation that is issued, which can be neither

@@ -3,7 +3,7 @@
 
 // DPC++'s CPU device is an OpenCL driver that comes beside its runtime, in Python's packages too,
 // where the OpenCL loader does not search. So that programs find the device however they are
-// started, the loader is told here, before it looks. What the user has set stays.
+// started, the loader's variable is set here, before it searches. What the user has set stays.
 #include "sycl/common/implementation.hpp"
 
 #ifndef SYCL_IMPLEMENTATION_ACPP

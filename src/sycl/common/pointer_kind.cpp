@@ -27,12 +27,12 @@ get_attributes find_function() noexcept {
 }  // namespace
 
 std::optional<sucl_memory> memory_by_driver(const void* pointer) noexcept {
-  static const get_attributes ask = find_function();
-  if (!ask) return std::nullopt;
+  static const get_attributes get = find_function();
+  if (!get) return std::nullopt;
   unsigned type = unknown, managed = 0;
   const int attributes[] = {memory_type, is_managed};
   void* values[] = {&type, &managed};
-  if (ask(2, attributes, values, reinterpret_cast<unsigned long long>(pointer)) != 0)
+  if (get(2, attributes, values, reinterpret_cast<unsigned long long>(pointer)) != 0)
     return std::nullopt;
   if (managed) return SUCL_MEMORY_SHARED;
   switch (type) {

@@ -12,7 +12,7 @@
 namespace sucl::sycl_layer {
 
 /// The kind of memory at an address, by CUDA's driver: a fifth of the time that SYCL's question
-/// takes, which every call asks twice. Nothing where the driver does not say, or there is none.
+/// takes, which every call queries twice. Nothing where the driver does not say, or there is none.
 std::optional<sucl_memory> memory_by_driver(const void* pointer) noexcept;
 
 }  // namespace sucl::sycl_layer

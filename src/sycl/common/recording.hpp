@@ -15,7 +15,7 @@ class operation_capture {
   virtual ~operation_capture() = default;
   /// As start(). Leaves the capture where the operation cannot be in a graph.
   virtual ::sycl::event take(communicator_state& state, ::sycl::queue& queue,
-                             const sucl_operation& record, const core::layouts& shape,
+                             const sucl_operation& record, const core::layouts& layout,
                              const std::vector<buffer_use>& buffers,
                              const std::vector<::sycl::event>& deps) = 0;
 };

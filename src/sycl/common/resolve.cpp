@@ -79,7 +79,7 @@ void check_range(const detail::operand& memory, std::uint64_t needed, const char
 
 // Takes one buffer into the record: which part of it, and what for.
 void use_buffer(const detail::operand& memory, std::uint64_t needed, bool is_send,
-                const access& how, sucl_operation& o, std::size_t part, core::layouts& shape,
+                const access& how, sucl_operation& o, std::size_t part, core::layouts& layout,
                 std::vector<buffer_use>& buffers, sucl_memory where) {
   check_block(memory);
   const char* side = is_send ? "send" : "receive";
@@ -102,9 +102,9 @@ void use_buffer(const detail::operand& memory, std::uint64_t needed, bool is_sen
     use.discards = how.writes && !how.reads && writes_densely(o) &&
                    needed * o.element_size == memory.buffer->size();
   } else if (is_send) {
-    shape.send = block;
+    layout.send = block;
   } else {
-    shape.recv = block;
+    layout.recv = block;
   }
   buffers.push_back(std::move(use));
 }
@@ -126,7 +126,7 @@ sucl_memory classify(communicator_state& state, const void* pointer) {
 
 // One record, or one part of a group.
 void resolve_one(communicator_state& state, const detail::request& r, sucl_operation& o,
-                 std::size_t part, core::layouts& shape, std::vector<buffer_use>& buffers) {
+                 std::size_t part, core::layouts& layout, std::vector<buffer_use>& buffers) {
   const int rank = state.core().rank();
   const int size = state.core().size();
   o = r.record;
@@ -150,8 +150,8 @@ void resolve_one(communicator_state& state, const detail::request& r, sucl_opera
     check_same_buffer(send, recv, e);
     const auto* d = state.on_device();
     const auto where = d ? d->buffer_memory() : SUCL_MEMORY_SYSTEM;
-    use_buffer(send, e.send, true, {true, false}, o, part, shape, buffers, where);
-    use_buffer(recv, e.recv, false, how, o, part, shape, buffers, where);
+    use_buffer(send, e.send, true, {true, false}, o, part, layout, buffers, where);
+    use_buffer(recv, e.recv, false, how, o, part, layout, buffers, where);
   } else {
     check_range(send, e.send, "send");
     check_range(recv, e.recv, "receive");
@@ -203,8 +203,8 @@ void resolve_part(communicator_state& state, const detail::request& part, resolv
   }
   const std::size_t i = result.parts.size();
   result.parts.emplace_back();
-  result.shape.parts.emplace_back();
-  resolve_one(state, half ? *half : part, result.parts[i], i, result.shape.parts[i],
+  result.layout.parts.emplace_back();
+  resolve_one(state, half ? *half : part, result.parts[i], i, result.layout.parts[i],
               result.buffers);
 }
 
@@ -215,7 +215,7 @@ void resolve(communicator_state& state, const detail::request& request, resolved
   try {
     const bool is_group = request.record.kind == SUCL_KIND_GROUP;
     if (!is_group && !names_no_rank(request.record)) {
-      resolve_one(state, request, result.record, 0, result.shape, result.buffers);
+      resolve_one(state, request, result.record, 0, result.layout, result.buffers);
       return;
     }
     result.record =

@@ -18,7 +18,7 @@ namespace sucl::sycl_layer {
 struct resolved {
   sucl_operation record{};
   std::vector<sucl_operation> parts;  ///< of a group; record.parts points here
-  core::layouts shape;
+  core::layouts layout;
   std::vector<buffer_use> buffers;
   const ::sycl::queue* queue = nullptr;  ///< the one that the call names, or null
 };

@@ -95,7 +95,7 @@ class stream_tracker {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// `watched`: pending_since() is going to be asked.
+  /// `watched`: pending_since() is going to be called.
   explicit stream_tracker(bool watched = false) : m_is_watched(watched) {}
 
   /// An operation was put on a stream, behind all the ones before it. The queue is the user's.
@@ -120,7 +120,7 @@ class stream_tracker {
   /// Since when the oldest operation has been seen unfinished although it could begin.
   std::optional<time_point> pending_since();
 
-  /// Whether the oldest unfinished operation could not begin when pending_since() was asked last.
+  /// Whether the oldest unfinished operation could not begin at the last call of pending_since().
   bool is_held() const;
 
   /// Returns when all are done.

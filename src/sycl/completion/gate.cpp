@@ -18,8 +18,8 @@
 namespace sucl::sycl_layer {
 namespace {
 
-// CUDA gives the streams of a process 8 connections to the device unless told otherwise, and a
-// stream that waits holds up all that share its connection. Read when CUDA starts; what the user
+// CUDA gives the streams of a process 8 connections to the device unless configured otherwise, and
+// a stream that waits holds up all that share its connection. Read when CUDA starts; what the user
 // has set stays.
 [[gnu::constructor]] void ask_for_connections() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
 
@@ -66,7 +66,7 @@ void check(int result, const char* what) {
              "Wait for earlier operations before issuing so many");
 }
 
-constexpr std::size_t min_loan = 4096;
+constexpr std::size_t min_buffer_bytes = 4096;
 
 }  // namespace
 
@@ -131,7 +131,7 @@ void gates::set_on(void* stream, const word& w) const {
   const auto place = reinterpret_cast<std::uintptr_t>(w.place);
   check(m_is_hip ? f.hip_write(stream, w.place, w.value, plain)
                  : f.cuda_write(stream, place, w.value, plain),
-        "tell the host");
+        "notify the host");
 }
 
 void gates::wait_on(void* stream, const word& w) const {
@@ -150,22 +150,22 @@ void gates::copy_on(void* stream, void* to, const void* from, std::size_t bytes)
         "copy");
 }
 
-gates::loan gates::borrow(std::size_t bytes) {
-  const std::size_t unit = std::max(min_loan, std::bit_ceil(bytes) / 8);
+gates::pooled_buffer gates::take_buffer(std::size_t bytes) {
+  const std::size_t unit = std::max(min_buffer_bytes, std::bit_ceil(bytes) / 8);
   const std::size_t size = (bytes + unit - 1) / unit * unit;
   {
     const std::lock_guard lock(m_mutex);
-    for (auto [one, last] = m_loans.equal_range(size); one != last; ++one) {
-      loan& l = one->second;
+    for (auto [one, last] = m_buffers.equal_range(size); one != last; ++one) {
+      pooled_buffer& l = one->second;
       if (!is_set(l.over)) continue;
       ++l.over.value;
       return l;
     }
   }
-  loan fresh{static_cast<std::byte*>(m_memory.take(size)), take()};
+  pooled_buffer fresh{static_cast<std::byte*>(m_memory.take(size)), take()};
   if (!fresh.memory) out_of_memory();
   const std::lock_guard lock(m_mutex);
-  m_loans.emplace(size, fresh);
+  m_buffers.emplace(size, fresh);
   return fresh;
 }
 

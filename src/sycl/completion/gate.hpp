@@ -37,8 +37,8 @@ class gates {
   };
   /// One that it is not yet.
   word take();
-  /// Gives it back. The values of a word only grow, so it may be used again before each one who
-  /// waits for this one has looked.
+  /// Gives it back. The values of a word only grow, so it may be used again before each stream that
+  /// waits for this one has seen it.
   void give_back(const word& w);
 
   static bool is_set(const word& w);  ///< on the host
@@ -49,12 +49,12 @@ class gates {
   /// Enqueues a copy between device memory and host memory that the device reaches.
   void copy_on(void* stream, void* to, const void* from, std::size_t bytes) const;
 
-  /// Host memory that the device reaches, on loan until its word is set.
-  struct loan {
+  /// Host memory that the device reaches, in use until its word is set.
+  struct pooled_buffer {
     std::byte* memory = nullptr;
     word over;
   };
-  loan borrow(std::size_t bytes);
+  pooled_buffer take_buffer(std::size_t bytes);
 
   /// An in-order queue for the commands of one message, which wait for the program's and for the
   /// host: messages begin and end in any order. Where more of them are in flight than there are
@@ -77,7 +77,7 @@ class gates {
   std::vector<shared_queue> m_queues;
   std::mutex m_mutex;
   std::vector<std::uint32_t*> m_unused;
-  std::multimap<std::size_t, loan> m_loans;  ///< by their bytes
+  std::multimap<std::size_t, pooled_buffer> m_buffers;  ///< by their bytes
 };
 
 }  // namespace sucl::sycl_layer

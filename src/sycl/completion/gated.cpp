@@ -24,7 +24,7 @@ struct flight {
   // that executes the message. While a gate is closed the driver may make every call wait, as when
   // the program copies to pageable memory behind it; so these copies are enqueued together with the
   // gates.
-  gates::loan host{};
+  gates::pooled_buffer host{};
   bool sends = false;
   bool keeps = false;  ///< parts of what is copied to the device stay as they are
   std::size_t bytes = 0;
@@ -49,27 +49,27 @@ struct flight {
 
 // The runtime may keep a command longer than the communicator lives: a command that needs the
 // operation has it in here, and lets it go.
-using borrowed = std::shared_ptr<core::ticket>;
+using shared_ticket = std::shared_ptr<core::ticket>;
 
 void take_bounce_buffer(communicator_state& state, const sucl_operation& o,
-                        const core::layouts& shape, flight& f) {
+                        const core::layouts& layout, flight& f) {
   const bool sends = o.kind == SUCL_KIND_SEND;
   const auto memory = sends ? o.send_memory : o.recv_memory;
   if (o.count == 0 || memory != SUCL_MEMORY_DEVICE || !state.core().stages(o)) return;
-  const auto& block = sends ? shape.send : shape.recv;
+  const auto& block = sends ? layout.send : layout.recv;
   const std::uint64_t first = block ? block->place(0) : 0;
   const std::uint64_t last = block ? block->place(o.count - 1) : o.count - 1;
   f.sends = sends;
   f.keeps = block.has_value();
   f.first = static_cast<std::ptrdiff_t>(first * o.element_size);
   f.bytes = (last - first + 1) * o.element_size;
-  f.host = f.all->borrow(f.bytes);
+  f.host = f.all->take_buffer(f.bytes);
   f.take_place(o);
 }
 
 // The command that comes before the message and takes the addresses of its buffers.
 void submit_before(::sycl::queue& queue, const std::shared_ptr<flight>& f,
-                   const borrowed& operation, const std::vector<buffer_use>& buffers,
+                   const shared_ticket& operation, const std::vector<buffer_use>& buffers,
                    const events& deps) {
   queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
@@ -132,9 +132,9 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
 // gate is only for what cannot be awaited here: lone messages, and what one thread calls for one of
 // the several ranks that it may serve.
 ::sycl::event run_through_host(communicator_state& state, ::sycl::queue& queue,
-                               const sucl_operation& record, const core::layouts& shape,
+                               const sucl_operation& record, const core::layouts& layout,
                                const std::vector<buffer_use>& buffers, const events& deps) {
-  auto issued = state.core().issue(record, shape, false, {});
+  auto issued = state.core().issue(record, layout, false, {});
   const auto& t = issued.operation;
   flush_and_enqueue();
   if (!buffers.empty()) {
@@ -161,21 +161,21 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
 }  // namespace
 
 ::sycl::event start_gated(communicator_state& state, ::sycl::queue& queue,
-                          const sucl_operation& record, const core::layouts& shape,
+                          const sucl_operation& record, const core::layouts& layout,
                           const std::vector<buffer_use>& buffers, const events& deps,
                           bool blocking) {
   const bool lone = record.kind == SUCL_KIND_SEND || record.kind == SUCL_KIND_RECV;
   const bool in_order = queue.is_in_order();
   if ((!lone || in_order) && (blocking || !state.shares_process()))
-    return run_through_host(state, queue, record, shape, buffers, deps);
+    return run_through_host(state, queue, record, layout, buffers, deps);
   auto& all = *state.on_device()->gate();
   auto f = std::make_shared<flight>(flight{&all, {}, all.take(), all.take()});
   if (!in_order) f->queue = all.enter();
   const auto watch = observer_of(f);
   core::issue_result issued;
   try {
-    if (lone) take_bounce_buffer(state, record, shape, *f);
-    issued = state.core().issue(record, shape, false, watch);
+    if (lone) take_bounce_buffer(state, record, layout, *f);
+    issued = state.core().issue(record, layout, false, watch);
   } catch (...) {
     if (f->host.memory) gates::set(f->host.over);
     watch.done(watch.context, nullptr);

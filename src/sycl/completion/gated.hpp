@@ -11,10 +11,10 @@
 
 namespace sucl::sycl_layer {
 
-/// As start(). The progress thread asks whether what the operation waits for is done, executes it,
+/// As start(). The progress thread polls the dependencies of the operation, executes it,
 /// and opens the gate that the returned event stands for; or this thread does, and waits.
 ::sycl::event start_gated(communicator_state& state, ::sycl::queue& queue,
-                          const sucl_operation& record, const core::layouts& shape,
+                          const sucl_operation& record, const core::layouts& layout,
                           const std::vector<buffer_use>& buffers,
                           const std::vector<::sycl::event>& deps, bool blocking);
 

@@ -42,7 +42,7 @@ void set(Operation& n, const host_buffers& memory) {
 template <class Operation>
 std::optional<error_info> overlap(const Operation& n, const host_buffers& memory,
                                   const communicator_state& state) {
-  if (!memory.reads_and_writes() || n.shape.send || n.shape.recv) return std::nullopt;
+  if (!memory.reads_and_writes() || n.layout.send || n.layout.recv) return std::nullopt;
   try {
     core::check_memory(n.record, state.core().rank(), state.core().size());
     return std::nullopt;

@@ -158,7 +158,7 @@ namespace {
 
 // With accessors to `buffers`, or, if there are none, on the memory that the record names.
 std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queue& queue,
-                                         const sucl_operation& record, const core::layouts& shape,
+                                         const sucl_operation& record, const core::layouts& layout,
                                          const std::vector<buffer_use>& buffers,
                                          const std::vector<::sycl::event>& deps) {
   // Kernels of groups, and those beside which something is put aside, need addresses when they are
@@ -168,7 +168,7 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
       (record.kind == SUCL_KIND_SENDRECV && (record.flags & SUCL_FLAG_IN_PLACE));
   const bool by_address = record.kind == SUCL_KIND_GROUP || bounce_buffer;
   if (!buffers.empty() && by_address && state.core().launches(record)) return std::nullopt;
-  auto issued = state.core().issue_on_stream(record, shape);
+  auto issued = state.core().issue_on_stream(record, layout);
   if (!issued) return std::nullopt;
   auto& tracker = *state.on_device()->streams();
   try {
@@ -201,20 +201,20 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
 
 std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::queue& queue,
                                              const sucl_operation& record,
-                                             const core::layouts& shape,
+                                             const core::layouts& layout,
                                              const std::vector<buffer_use>& buffers,
                                              const std::vector<::sycl::event>& deps) {
   auto* device = state.on_device();
   if (!device || !device->streams()) return std::nullopt;
   collect_retired();
-  if (auto done = start_packed(state, queue, record, shape, buffers, deps)) return done;
-  const auto resident = resident_buffers::find(queue, buffers, shape);
-  if (!resident) return start_dense(state, queue, record, shape, buffers, deps);
+  if (auto done = start_packed(state, queue, record, layout, buffers, deps)) return done;
+  const auto resident = resident_buffers::find(queue, buffers, layout);
+  if (!resident) return start_dense(state, queue, record, layout, buffers, deps);
   sucl_operation addressed = record;
   std::vector<sucl_operation> parts(record.parts, record.parts + record.part_count);
   addressed.parts = parts.data();
   resident->set(addressed, parts);
-  auto done = start_dense(state, queue, addressed, shape, {}, deps);
+  auto done = start_dense(state, queue, addressed, layout, {}, deps);
   if (done) resident->note_use();
   return done;
 }

@@ -17,7 +17,7 @@ namespace sucl::sycl_layer {
 /// must go through the host.
 std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::queue& queue,
                                              const sucl_operation& record,
-                                             const core::layouts& shape,
+                                             const core::layouts& layout,
                                              const std::vector<buffer_use>& buffers,
                                              const std::vector<::sycl::event>& deps);
 

@@ -60,9 +60,9 @@ persistent persistent_communicator::submit(detail::request& request, const event
   sycl_layer::resolve(*m_state, own, made->call);
   if (made->call.queue) made->queue = *made->call.queue;
   const auto* named = made->queue ? &*made->queue : m_state->queue() ? &*m_state->queue() : nullptr;
-  const core::layouts& shape = made->call.shape;
-  made->repeats = made->call.buffers.empty() && !shape.send && !shape.recv && shape.parts.empty() &&
-                  !(named && named->is_in_order());
+  const core::layouts& layout = made->call.layout;
+  made->repeats = made->call.buffers.empty() && !layout.send && !layout.recv &&
+                  layout.parts.empty() && !(named && named->is_in_order());
   made->run.record = made->started.record = made->call.record;
   made->started.blocking = false;
   return persistent(std::move(made));

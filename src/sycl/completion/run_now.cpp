@@ -73,7 +73,7 @@ std::vector<std::size_t> first_uses(const std::vector<buffer_use>& buffers) {
 }  // namespace
 
 void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl_operation>& parts,
-             const core::layouts& shape, const std::vector<buffer_use>& buffers) {
+             const core::layouts& layout, const std::vector<buffer_use>& buffers) {
   host_views views(state.on_device() && state.on_device()->is_host());
   // A view waits for the end of the one before it of the same buffer: two of them for ever.
   const auto first = first_uses(buffers);
@@ -82,7 +82,7 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
     if (!buffers[i].buffer.is_sub_buffer() && !buffers[first[i]].buffer.is_sub_buffer()) continue;
     // SYCL gives nothing that has both, but to a command.
     auto queue = queue_of(state, nullptr);
-    start(state, queue, record, shape, buffers, {}, true).wait();
+    start(state, queue, record, layout, buffers, {}, true).wait();
     return state.core().check();
   }
   std::vector<void*> addresses(buffers.size());
@@ -98,7 +98,7 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
   }
   for (std::size_t i = 0; i < buffers.size(); ++i)
     set_addresses(record, parts, buffers[i].place, addresses[first[i]]);
-  state.core().run(record, shape);
+  state.core().run(record, layout);
 }
 
 }  // namespace sucl::sycl_layer

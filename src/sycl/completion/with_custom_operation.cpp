@@ -5,7 +5,7 @@
 //
 // The command that means "done" waits in one of AdaptiveCpp's lanes, which holds up what it puts
 // behind it there. So that nothing of ours ever stands behind such a wait, operations on USM start
-// without a command: the progress thread asks their dependency events whether they are complete.
+// without a command: the progress thread polls their dependency events.
 // AdaptiveCpp collects commands until a thread waits; each call therefore flushes.
 #include "base/error.hpp"
 #include "sycl/common/adaptivecpp.hpp"
@@ -105,12 +105,12 @@ bool idle(const ::sycl::queue& queue) {
 }
 
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
-                    const core::layouts& shape, const std::vector<buffer_use>& buffers,
+                    const core::layouts& layout, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps, bool blocking) {
-  if (auto* c = current_capture()) return c->take(state, queue, record, shape, buffers, deps);
-  if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
+  if (auto* c = current_capture()) return c->take(state, queue, record, layout, buffers, deps);
+  if (auto done = start_on_stream(state, queue, record, layout, buffers, deps)) return *done;
   if (state.on_device() && state.on_device()->gate())
-    return start_gated(state, queue, record, shape, buffers, deps, blocking);
+    return start_gated(state, queue, record, layout, buffers, deps, blocking);
   if (!blocking) refuse_shared_lane(state, queue, record);
   auto p = std::make_shared<pending>();
   p->deps = deps;
@@ -131,7 +131,7 @@ bool idle(const ::sycl::queue& queue) {
   };
   core::issue_result issued;
   try {
-    issued = state.core().issue(record, shape, ready, watch);
+    issued = state.core().issue(record, layout, ready, watch);
   } catch (...) {
     delete static_cast<std::shared_ptr<pending>*>(watch.context);
     throw;

@@ -6,7 +6,7 @@
 // Each asynchronous operation is one host task: it starts when SYCL has resolved the operation's
 // dependencies, fetches the addresses of buffers, lets the operation go, makes progress until it is
 // done, and its event is the operation's. Host tasks that wait need threads to wait in; DPC++ has
-// one by default, so the library asks for more before the SYCL runtime starts. docs/design/
+// one by default, so the library requests more before the SYCL runtime starts. docs/design/
 // completion.md has what else was tried.
 #include "base/error.hpp"
 #include "sycl/common/resolve.hpp"
@@ -32,7 +32,8 @@ constexpr int waiting_at_once = host_task_threads - 8;
 
 std::atomic<int> waiting_messages{0};
 
-/// Queues whose commands have thrown failures, which SYCL hands over when the queue is asked to.
+/// Queues whose commands have thrown failures, which SYCL passes on when the queue calls
+/// throw_asynchronous().
 struct failed_queues {
   std::mutex mutex;
   std::vector<::sycl::queue> queues;
@@ -148,12 +149,13 @@ bool is_done(communicator_state& state, const core::issue_result& issued) {
 }  // namespace
 
 // The queue is needed for commands only, and a copy of it costs as much as a short wait.
-std::optional<::sycl::event> start_cached(communicator_state& state, const sucl_operation& asked) {
-  const auto issued = state.core().issue_cached(asked, awaited());
+std::optional<::sycl::event> start_cached(communicator_state& state,
+                                          const sucl_operation& requested) {
+  const auto issued = state.core().issue_cached(requested, awaited());
   if (!issued) return std::nullopt;
   if (is_done(state, *issued)) return ::sycl::event{};
   auto queue = queue_of(state, nullptr);
-  return await(state, queue, asked, issued->operation, {}, {});
+  return await(state, queue, requested, issued->operation, {}, {});
 }
 
 ::sycl::event start_cached(communicator_state& state, core::persistent_call& call) {
@@ -164,14 +166,14 @@ std::optional<::sycl::event> start_cached(communicator_state& state, const sucl_
 }
 
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
-                    const core::layouts& shape, const std::vector<buffer_use>& buffers,
+                    const core::layouts& layout, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps, bool blocking) {
-  if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
-  // Where events tell of time only a command's does.
+  if (auto done = start_on_stream(state, queue, record, layout, buffers, deps)) return *done;
+  // Where events have timings, only the event of a command has them.
   const bool at_once = blocking || !queue.has_property<::sycl::property::queue::enable_profiling>();
   const bool ready =
       at_once && buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
-  const auto issued = state.core().issue(record, shape, ready, awaited(), blocking);
+  const auto issued = state.core().issue(record, layout, ready, awaited(), blocking);
   if (is_done(state, issued)) return {};
   return await(state, queue, record, issued.operation, buffers, deps);
 }

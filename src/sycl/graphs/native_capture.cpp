@@ -86,7 +86,7 @@ concept notes_collected = requires(State& s) { s.has_non_instant_operations.exch
 constexpr bool knows_collected = notes_collected<
     std::remove_reference_t<decltype(*(std::declval<::sycl::queue&>().*member_of(queue_state{})))>>;
 
-// Whether the queue has had such commands since this was asked before.
+// Whether the queue has had such commands since the last call.
 template <class Queue = ::sycl::queue>
 bool has_collected(Queue& queue) {
   if constexpr (knows_collected)
@@ -186,7 +186,7 @@ bool capture::is_own(const ::sycl::event& e) const {
 }
 
 ::sycl::event capture::take(communicator_state& state, ::sycl::queue& queue,
-                            const sucl_operation& record, const core::layouts& shape,
+                            const sucl_operation& record, const core::layouts& layout,
                             const std::vector<buffer_use>& buffers,
                             const std::vector<::sycl::event>& deps) {
   const bool ordered =
@@ -198,13 +198,13 @@ bool capture::is_own(const ::sycl::event& e) const {
   ::sycl::event done;
   if (state.core().launches(record)) {
     launch_target target{queue, {}, buffers, {}};
-    taken = state.core().capture(into, record, shape, &target, false);
+    taken = state.core().capture(into, record, layout, &target, false);
     done = std::move(target.done);
   } else {
     std::exception_ptr failed;
     done = on_stream(queue, {}, [&](void* stream) {
       try {
-        taken = state.core().capture(into, record, shape, stream, true);
+        taken = state.core().capture(into, record, layout, stream, true);
       } catch (...) {
         failed = std::current_exception();
       }

@@ -33,7 +33,7 @@ class capture final : public operation_capture {
   /// a graph. Throws what `calls` throws.
   bool run(const std::function<void()>& calls);
   ::sycl::event take(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
-                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
+                     const core::layouts& layout, const std::vector<buffer_use>& buffers,
                      const std::vector<::sycl::event>& deps) override;
 
   /// Whether its operations would be executed now as they were then.

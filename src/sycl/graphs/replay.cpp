@@ -45,7 +45,7 @@ void issue_by(communicator_state& state, recorded_operation& o, const host_buffe
     if (auto wrong = overlap(o, memory, state)) throw error(*std::move(wrong));
     core::observer watch;
     watch.assisted = watch.thrown = true;
-    o.pending = state.core().replay(o.record, o.shape, watch).operation;
+    o.pending = state.core().replay(o.record, o.layout, watch).operation;
   } catch (...) {
     o.order->end(o.place);
     throw;
@@ -90,7 +90,7 @@ recorded_operation::recorded_operation(communicator_state& of, const resolved& c
       queue(on),
       record(call.record),
       parts(call.parts),
-      shape(call.shape) {
+      layout(call.layout) {
   record.parts = parts.data();
   core::keep_arrays(record, of.core().size(), arrays);
 }

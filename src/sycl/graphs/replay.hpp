@@ -50,7 +50,7 @@ struct recorded_operation {
   sucl_operation record{};
   std::vector<sucl_operation> parts;
   std::vector<std::uint64_t> arrays;
-  core::layouts shape;
+  core::layouts layout;
   std::shared_ptr<replay_order> order;
   std::uint32_t place = 0;  ///< in that order
   bool is_recorded = false;

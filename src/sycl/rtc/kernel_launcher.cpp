@@ -33,7 +33,8 @@ int groups_for(const ::sycl::device& d) {
   return std::clamp(groups_on_processor * processors - slots_left, 1, kernels::max_groups);
 }
 
-/// Functions of the vendor: what lets a device reach memory of the host, and tells devices apart.
+/// Functions of the vendor: to give a device access to memory of the host, and to distinguish
+/// devices.
 struct vendor_functions {
   base::library library;
   int (*add)(void*, std::size_t, unsigned) = nullptr;
@@ -374,14 +375,14 @@ bool kernel_launcher::test(void* token) {
 }
 
 core::kernel_device::identity_type kernel_launcher::identity() {
-  identity_type who{};
-  if (!has_native_streams(m_queue.get_device())) return who;
+  identity_type identity{};
+  if (!has_native_streams(m_queue.get_device())) return identity;
   try {
-    if (vendor(m_queue).name(who.data(), native_number(m_queue.get_device())) != 0) return {};
+    if (vendor(m_queue).name(identity.data(), native_number(m_queue.get_device())) != 0) return {};
   } catch (const error&) {
     return {};  // an old driver
   }
-  return who;
+  return identity;
 }
 
 // Not over PCI Express, nor by what is not known to.

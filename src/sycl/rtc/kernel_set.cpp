@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Kernels for programs that no SYCL compiler compiles: DPC++'s extension kernel_compiler gets the
-// embedded headers and one free function for each kernel and form of its arguments. What its
-// compiler (2026.1.2) does not take shapes that text: free function templates whose parameters are
+// embedded headers and one free function for each kernel and form of its arguments. The limits of
+// its compiler (2026.1.2) determine that text: free function templates whose parameters are
 // specialisations of templates crash it, so the functions are no templates.
 #include <sucl/error.hpp>
 #include <sucl/kernels.hpp>

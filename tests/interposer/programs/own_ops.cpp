@@ -15,7 +15,7 @@ namespace {
 int g_rank = 0, g_size = 1, g_failures = 0, g_calls = 0;
 
 // x -> first * x + second, modulo 2^32. To do one after another is associative, and does not
-// commute. MPI_2INT has its shape, and is a type of MPI's.
+// commute. MPI_2INT has its layout, and is a type of MPI's.
 struct map {
   unsigned first, second;
   bool operator==(const map&) const = default;

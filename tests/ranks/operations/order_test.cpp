@@ -24,8 +24,8 @@ struct order : ::testing::Test {
   const int size = world.size();
   const int last = size - 1;
 
-  // The last rank learns that all others got here.
-  void tell_last() {
+  // The last rank waits until all others have arrived.
+  void signal_last() {
     int token = rank;
     if (rank != last) {
       j.aside.blocking().send(&token, 1, last);
@@ -128,9 +128,9 @@ TEST_F(order, event_forms_return_before_a_slow_peer_arrives) {
   if (rank != last) {
     done = issue();
     for (const auto& e : done) EXPECT_FALSE(is_complete(e));
-    tell_last();
+    signal_last();
   } else {
-    tell_last();
+    signal_last();
     done = issue();
   }
   for (auto& e : done) e.wait();

@@ -150,14 +150,14 @@ memory operation::memory_of(int rank, bool has_queue) const {
 }
 
 std::string operation::text() const {
-  std::string line = std::string(sucl::name(shape.kind)) + " " + sucl::name(element.t);
+  std::string line = std::string(sucl::name(call.kind)) + " " + sucl::name(element.t);
   if (element.t == type::bytes) line += std::to_string(element.size);
   if (op != op::none)
     line += std::string(" ") + sucl::name(op) + " of " + torture::name(drawn) + " values";
-  line += ", count " + std::to_string(shape.count);
-  if (shape.irregular != 0) line += " (irregular)";
-  if (rooted(shape.kind)) line += ", root " + std::to_string(shape.root);
-  if (shape.in_place) line += ", in place";
+  line += ", count " + std::to_string(call.count);
+  if (call.irregular != 0) line += " (irregular)";
+  if (rooted(call.kind)) line += ", root " + std::to_string(call.root);
+  if (call.in_place) line += ", in place";
   return line + ", " + conformance::names(conformance::f_memory)[static_cast<std::size_t>(memory)] +
          " memory";
 }
@@ -174,7 +174,7 @@ membership membership_of(group_of g, int rank, int ranks) {
 
 operation draw_operation(dice& d, int ranks, std::size_t bytes) {
   operation o;
-  auto& s = o.shape;
+  auto& s = o.call;
   s.kind = draw_kind(d, true);
   const bool reduced = reduces(s.kind);
   o.element = draw_element(d, reduced);
@@ -210,13 +210,13 @@ void fit(step& s, operation& o) {
       s.form == form::allocated)
     if (buffers) {
       o.memory = conformance::system_memory;
-      o.shape.everybody = true;
+      o.call.everybody = true;
     }
   if (s.form == form::allocated) o.memory = conformance::symmetric_memory;
-  if (s.form == form::persistent && o.shape.kind == kind::group) o.shape.kind = kind::sendrecv;
+  if (s.form == form::persistent && o.call.kind == kind::group) o.call.kind = kind::sendrecv;
 }
 
-// Few shapes, each compiled once.
+// Few compositions, each compiled once.
 void draw_composition(step& s, int ranks) {
   static constexpr std::size_t sizes[] = {1, 13, 100, 3000};
   static constexpr op ops[] = {op::sum, op::max, op::prod};
@@ -228,7 +228,7 @@ void draw_composition(step& s, int ranks) {
   o.element = d.one_in(2) ? reference::element{type::fp64, 8} : reference::element{type::int32, 4};
   o.op = s.composition == 1 ? op::none : ops[d.below(3)];
   const auto blocks = static_cast<std::size_t>(s.composition == 0 ? ranks : 1);
-  o.shape = {s.composition == 1 ? kind::allgather : kind::allreduce, s.block * blocks};
+  o.call = {s.composition == 1 ? kind::allgather : kind::allreduce, s.block * blocks};
 }
 
 std::vector<group_of> draw_groups(dice& d, form f) {
@@ -284,7 +284,7 @@ bool has_one(const step& s, const std::set<std::string, std::less<>>& list) {
   if (list.count(name(s.form)) != 0) return true;
   for (std::size_t i = 0; i < s.groups.size(); ++i) {
     const auto& o = s.operations[i];
-    if (list.count(name(s.groups[i])) != 0 || list.count(sucl::name(o.shape.kind)) != 0 ||
+    if (list.count(name(s.groups[i])) != 0 || list.count(sucl::name(o.call.kind)) != 0 ||
         list.count(sucl::name(o.element.t)) != 0)
       return true;
     if (o.op != sucl::op::none &&

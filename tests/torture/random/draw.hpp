@@ -72,7 +72,7 @@ const char* name(values v);
 
 /// One operation on one communicator.
 struct operation {
-  conformance::shape shape;
+  conformance::call_spec call;
   reference::element element{type::bytes, 1};
   sucl::op op = op::none;
   values drawn = values::exact;

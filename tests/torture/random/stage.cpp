@@ -121,7 +121,7 @@ void stage::judge(trial& t, const step& s, std::size_t i, std::uint64_t turn) {
   const std::uint64_t name = reference::mix(
       reference::mix(s.key, i * 64 + turn),
       static_cast<std::uint64_t>(s.groups[i]) * 16 + static_cast<std::uint64_t>(self.colour));
-  board.note(is_shared(t.what().shape.kind) ? name | 1 : 0, t.hash(), m_index);
+  board.note(is_shared(t.what().call.kind) ? name | 1 : 0, t.hash(), m_index);
 }
 
 stage::trials stage::make(const step& s) {
@@ -295,7 +295,7 @@ void stage::allocated(const step& s) {
   if (!p) return board.note(0, 0, m_index);
   // Of the size that this rank needs, and of more on some.
   const auto& o = s.operations[0];
-  const auto f = conformance::flow_of(o.shape, p.self.rank, p.self.size);
+  const auto f = conformance::flow_of(o.call, p.self.rank, p.self.size);
   dice own(s.key, static_cast<std::uint64_t>(p.self.rank) + 2000);
   const std::size_t more = own.one_in(3) ? own.below(100000) : 0;
   std::swap(p.symmetric, m_pool.spare);

@@ -45,7 +45,7 @@ trial::trial(pool& all, party& p, const operation& o)
     : m_pool(all),
       m_party(p),
       m_operation(o),
-      m_flow(conformance::flow_of(o.shape, p.self.rank, p.self.size)),
+      m_flow(conformance::flow_of(o.call, p.self.rank, p.self.size)),
       m_memory(o.memory_of(p.self.rank, p.queue.has_value())) {
   place(m_send, m_flow.send_size, false);
   place(m_recv, m_flow.recv_size, true);
@@ -61,7 +61,7 @@ void trial::place(side& s, std::size_t elements, bool received) {
     return;
   }
   // Half of the operands at the start of a cache line, the others anywhere.
-  const std::uint64_t h = reference::mix(m_operation.shape.irregular + (received ? 1 : 2),
+  const std::uint64_t h = reference::mix(m_operation.call.irregular + (received ? 1 : 2),
                                          static_cast<std::uint64_t>(m_party.self.rank));
   const std::size_t step = alignment_of(e);
   const std::size_t shift = h % 2 == 0 ? 0 : step * ((h >> 1) % (64 / step));
@@ -195,7 +195,7 @@ detail::operand trial::operand_of(const side& s) const {
 }
 
 detail::request trial::request(kind k) {
-  const auto& s = m_operation.shape;
+  const auto& s = m_operation.call;
   std::size_t count = s.count;
   if (k == kind::reduce_scatter || k == kind::alltoallv || k == kind::barrier) count = 0;
   if (k == kind::allgatherv || k == kind::gatherv) count = s.in_place ? 0 : m_flow.send_size;
@@ -255,7 +255,7 @@ bool trial::one_after_the_other() const {
 }
 
 std::vector<detail::request> trial::requests(bool blocks) {
-  const kind k = m_operation.shape.kind;
+  const kind k = m_operation.call.kind;
   const bool one_by_one = blocks || one_after_the_other();
   const bool alone = m_party.self.size == 1 && one_by_one;
   if (k != kind::send && k != kind::recv && k != kind::sendrecv) return {request(k)};
@@ -282,12 +282,12 @@ group trial::group_of_messages() {
 }
 
 void trial::run() {
-  if (m_operation.shape.kind == kind::group) return group_of_messages().run();
+  if (m_operation.call.kind == kind::group) return group_of_messages().run();
   for (auto& r : requests(true)) m_party.blocking->submit(r, {});
 }
 
 events trial::start(const events& deps) {
-  if (m_operation.shape.kind == kind::group) return {group_of_messages().submit(deps)};
+  if (m_operation.call.kind == kind::group) return {group_of_messages().submit(deps)};
   events done;
   for (auto& r : requests(false)) done.push_back(m_party.comm.submit(r, deps));
   return done;
@@ -317,7 +317,7 @@ std::string trial::verify() const {
   for (const auto& piece : m_flow.out) {
     restore(piece.at, piece.count);
     const auto got = dense(m_recv, piece.at, piece.count);
-    if (reduces(m_operation.shape.kind)) {
+    if (reduces(m_operation.call.kind)) {
       const auto wrong = check_folds(m_operation, ranks, piece.first, piece.last, piece.key,
                                      piece.count, got.data());
       if (!wrong.empty()) return wrong;
@@ -346,8 +346,8 @@ std::uint64_t trial::hash() const {
     const auto bytes = dense(m_recv, at, count);
     h = hash_elements(m_operation.element, count, bytes.data(), h);
   };
-  if (m_operation.shape.kind == kind::broadcast)
-    add(0, m_operation.shape.count);
+  if (m_operation.call.kind == kind::broadcast)
+    add(0, m_operation.call.count);
   else
     for (const auto& piece : m_flow.out) add(piece.at, piece.count);
   return h;

@@ -22,7 +22,7 @@ std::vector<std::uint64_t> places(const strided& s) {
   return result;
 }
 
-std::vector<strided> shapes() {
+std::vector<strided> layouts() {
   std::vector<strided> result;
   for (std::uint64_t a : {1, 2, 3})
     for (std::uint64_t b : {1, 3})
@@ -37,7 +37,7 @@ std::vector<strided> shapes() {
 }
 
 TEST(strided, knows_each_place) {
-  for (const strided& s : shapes()) {
+  for (const strided& s : layouts()) {
     const auto wanted = places(s);
     ASSERT_EQ(s.count(), wanted.size());
     for (std::uint64_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(s.place(i), wanted[i]);
@@ -45,7 +45,7 @@ TEST(strided, knows_each_place) {
 }
 
 TEST(strided, is_contiguous_exactly_if_its_places_are) {
-  for (const strided& s : shapes()) {
+  for (const strided& s : layouts()) {
     const auto all = places(s);
     EXPECT_EQ(s.contiguous(), all.back() - all.front() + 1 == all.size());
   }
@@ -71,7 +71,7 @@ TEST(strided, visits_as_few_runs_as_there_are) {
 }
 
 TEST(strided, packs_and_unpacks_any_part) {
-  for (strided s : shapes())
+  for (strided s : layouts())
     for (std::uint64_t size : {1, 2, 12}) {
       s.element_size = size;
       const auto all = places(s);
@@ -114,18 +114,18 @@ void compare_on_devices(const strided& s, std::uint64_t n) {
     bytes[i] = static_cast<unsigned char>(i * 7);
   std::vector<Unit> dense(n * s.element_size / sizeof(Unit)), wanted = dense;
   sucl::base::pack(s, wanted.data(), array.data(), 0, n);
-  const auto shape = sucl::kernels::shape_of(s, n, sizeof(Unit));
-  for (int i = 0; i < 6; ++i) sucl::kernels::pack(item{i}, shape, dense.data(), array.data());
+  const auto layout = sucl::kernels::layout_of(s, n, sizeof(Unit));
+  for (int i = 0; i < 6; ++i) sucl::kernels::pack(item{i}, layout, dense.data(), array.data());
   EXPECT_EQ(dense, wanted);
   for (Unit& unit : dense) unit = static_cast<Unit>(~unit);
   auto changed = array;
   sucl::base::unpack(s, changed.data(), dense.data(), 0, n);
-  for (int i = 0; i < 6; ++i) sucl::kernels::unpack(item{i}, shape, array.data(), dense.data());
+  for (int i = 0; i < 6; ++i) sucl::kernels::unpack(item{i}, layout, array.data(), dense.data());
   EXPECT_EQ(array, changed);
 }
 
 TEST(strided, is_packed_by_work_items_too) {
-  for (strided s : shapes())
+  for (strided s : layouts())
     for (std::uint64_t size : {1, 2, 12}) {
       s.element_size = size;
       for (std::uint64_t n = 0; n <= s.count(); n += std::max<std::uint64_t>(1, s.count() / 3)) {

@@ -210,7 +210,7 @@ class composer {
     for (const part& p : who) begin(p);
     if (!left_out) {
       if (who.front().step().kind == SUCL_KIND_BARRIER)
-        tell_all(who);
+        notify_all(who);
       else
         execute(who);
     }
@@ -306,7 +306,7 @@ class composer {
   }
 
   // A barrier: each rank tells the others of all that it has heard of.
-  void tell_all(const parts& who) {
+  void notify_all(const parts& who) {
     std::set<int> all;
     for (const part& p : who) all.insert(p.self().has_come.begin(), p.self().has_come.end());
     const auto at = [](int rank) {

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// The steps of every operation on many shapes of nodes and islands, proved as one plan.
+// The steps of every operation on many placements of nodes and islands, proved as one plan.
 #include "composition.hpp"
 
 #include "core/operation/operation.hpp"
@@ -15,10 +15,10 @@
 namespace sucl::testing {
 namespace {
 
-using shape = std::vector<int>;
+using placement = std::vector<int>;
 
 // 2 to 6 ranks on 2 to 4 nodes or islands: even, uneven, alone and interleaved.
-const std::vector<shape> shapes{
+const std::vector<placement> placements{
     {0, 1},          {0, 0, 1},       {0, 1, 0},       {0, 1, 2},
     {0, 0, 1, 1},    {0, 1, 0, 1},    {0, 1, 1, 0},    {0, 0, 0, 1},
     {0, 0, 1, 2},    {0, 1, 2, 0},    {0, 1, 0, 1, 0}, {0, 0, 1, 1, 2},
@@ -54,7 +54,7 @@ std::string text_of(const composed_operation& c) {
          (c.what.in_place ? ", in place" : "");
 }
 
-std::vector<composed_operation> all_of(kind k, const shape& nodes, bool islands) {
+std::vector<composed_operation> all_of(kind k, const placement& nodes, bool islands) {
   core::hierarchical_map where = core::map_nodes(nodes, 0);
   where.islands = islands;
   std::vector<composed_operation> all;
@@ -79,7 +79,7 @@ class CompositionOfIslands : public ::testing::TestWithParam<kind> {};
 
 TEST_P(CompositionOfIslands, IsProvedAsOnePlan) {
   int proved = 0;
-  for (const shape& nodes : shapes)
+  for (const placement& nodes : placements)
     for (const bool islands : {false, true})
       for (const composed_operation& c : all_of(GetParam(), nodes, islands)) {
         const plan::verdict v = plan::verify(composition_of(c));
@@ -87,7 +87,7 @@ TEST_P(CompositionOfIslands, IsProvedAsOnePlan) {
         EXPECT_TRUE(v.identical) << text_of(c);
         ++proved;
       }
-  EXPECT_GE(proved, 2 * static_cast<int>(shapes.size()));
+  EXPECT_GE(proved, 2 * static_cast<int>(placements.size()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CompositionOfIslands,
@@ -102,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, CompositionOfIslands,
 // What is left out, or begins too early, is found wherever there is something to be done.
 TEST(DamagedComposition, IsRefused) {
   int refused = 0;
-  for (const shape& nodes : {shape{0, 0, 1}, shape{0, 1, 0, 1}, shape{0, 1, 1, 0, 2}})
+  for (const placement& nodes :
+       {placement{0, 0, 1}, placement{0, 1, 0, 1}, placement{0, 1, 1, 0, 2}})
     for (const kind k : {kind::broadcast, kind::reduce, kind::allreduce, kind::allgather})
       for (const composed_operation& c : all_of(k, nodes, true)) {
         EXPECT_FALSE(plan::verify(composition_of(c, damage::no_step))) << text_of(c);

@@ -131,7 +131,7 @@ TEST(local_ranks, split) {
       });
 }
 
-TEST(local_ranks, tell_each_other) {
+TEST(local_ranks, notify_each_other) {
   for (const auto& counts : mixes)
     for_ranks(counts, [&](sucl_group* g, int rank) {
       const int size = total(counts);

@@ -31,13 +31,13 @@ TEST(call_board, tells_of_a_rank_that_shows_its_call_late) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     other.show(1, other.history_after(copy), copy);
   });
-  const error_info told = own.accuse(1, own.history_after(sum));
+  const error_info reported = own.report_mismatch(1, own.history_after(sum));
   late.join();
-  EXPECT_EQ(told.code, errc::mismatch);
-  EXPECT_EQ(told.message,
+  EXPECT_EQ(reported.code, errc::mismatch);
+  EXPECT_EQ(reported.message,
             "rank 0 called allreduce of 100 int32 with op sum, rank 1 called "
             "broadcast of 100 int32 from rank 1");
-  EXPECT_EQ(other.diagnosis().message, told.message);
+  EXPECT_EQ(other.diagnosis().message, reported.message);
 }
 
 }  // namespace

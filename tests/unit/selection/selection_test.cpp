@@ -444,7 +444,7 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   const selection_query small = query(kind::reduce, 63);
   EXPECT_EQ(explain(split, small, fine).considered.at(0).why, "the message is below 64");
   const selection_table never = compile(loaded("threshold = -1"), one);
-  EXPECT_EQ(explain(never, small, fine).considered.at(0).why, "a negative threshold asks for MPI");
+  EXPECT_EQ(explain(never, small, fine).considered.at(0).why, "a negative threshold selects MPI");
   const selection_table plain = compile(loaded(""), one);
   const explanation e = explain(plain, query(kind::allreduce, 63), fine);
   ASSERT_EQ(e.considered.size(), 5u);  // after kernels and the two vendors' libraries

@@ -180,13 +180,13 @@ TEST(TuningTable, DecidesByWhichPlan) {
   t.rows[0].slice = 32 << 10;
   t.rows[2].ranks = {3, 3};
   const placement where{0, 2, {0, 0}, {}};
-  const plan_cache shapes(where, 256 << 10, tuning_of(&t, where));
+  const plan_cache cache(where, 256 << 10, tuning_of(&t, where));
   const auto describe = [&](sucl_kind what, std::uint64_t bytes) {
     sucl_operation o{};
     o.kind = what;
     o.element_size = 4;
     o.count = bytes / 4;
-    return shapes.describe(o);
+    return cache.describe(o);
   };
   expect_words(describe(SUCL_KIND_ALLREDUCE, 4096),
                {"staged_two_shot in slices of up to 32Ki, tuning table (file t.toml:7:1)"});

@@ -132,8 +132,8 @@ TEST_P(executor_run, reads_nothing_where_that_is_forbidden) {
       {{"reads", "false"}}, &t);
 }
 
-// Once every list has had its longest, nothing is allocated any more: neither by shapes that come
-// again, more of them than are found at first sight, nor where blocks have their own lengths.
+// Once every list has had its largest size, nothing is allocated any more: neither by repeated
+// operations, more of them than the quick cache holds, nor by blocks of unequal lengths.
 TEST(executor_steady, allocates_nothing) {
   constexpr int size = 3;
   std::barrier<> together(size);
@@ -167,7 +167,7 @@ TEST(executor_steady, allocates_nothing) {
   });
 }
 
-// An operation that another one's progress has finished is still to be asked for. Shapes that are
+// An operation that another one's progress has finished is still to be asked for. Plans that are
 // forgotten meanwhile, because there are so many, must not take away what its answer depends on.
 TEST(executor_plans, stay_while_an_operation_is_not_asked_for) {
   constexpr std::uint64_t many = 4096;  // as many as are kept
@@ -200,17 +200,17 @@ TEST(executor_plans, stay_while_an_operation_is_not_asked_for) {
 // Slices of a broadcast overlap two copies. Where there is only one they would cost.
 TEST(executor_plans, are_cut_to_overlap_only_where_data_is_staged) {
   const core::placement where{0, 2, {0, 0}, {}};
-  core::plan_cache shapes(where, std::uint64_t{256} << 10, core::default_tuning());
-  shapes.allow_reads();
+  core::plan_cache cache(where, std::uint64_t{256} << 10, core::default_tuning());
+  cache.allow_reads();
   for (const kind k : {kind::broadcast, kind::scatter, kind::gather, kind::allgather}) {
     const sucl_operation o = operation(k, type::fp32, 1 << 14);
-    EXPECT_GT(shapes.of(o, core::access_mode::staged).slices, k == kind::broadcast ? 1u : 0u);
-    EXPECT_TRUE(shapes.of(o, core::access_mode::read).there) << name(k);
-    EXPECT_EQ(shapes.of(o, core::access_mode::read).slices, 1u) << name(k);
-    EXPECT_EQ(shapes.of(o, core::access_mode::mapped).slices, 1u) << name(k);
+    EXPECT_GT(cache.of(o, core::access_mode::staged).slices, k == kind::broadcast ? 1u : 0u);
+    EXPECT_TRUE(cache.of(o, core::access_mode::read).there) << name(k);
+    EXPECT_EQ(cache.of(o, core::access_mode::read).slices, 1u) << name(k);
+    EXPECT_EQ(cache.of(o, core::access_mode::mapped).slices, 1u) << name(k);
   }
   const sucl_operation summed = operation(kind::allreduce, type::fp32, 1 << 14, op::sum);
-  EXPECT_FALSE(shapes.of(summed, core::access_mode::read).there);
+  EXPECT_FALSE(cache.of(summed, core::access_mode::read).there);
 }
 
 // Counts that contradict each other are an error where they are received, and nothing hangs: with

@@ -77,14 +77,14 @@ std::vector<T> peer_buffers::gather(const T& mine) {
 
 peer_buffers::peer_buffers(const backend_comm& memory_provider, const sucl_oob& oob,
                            kernel_device& device, int rank, int size,
-                           const kernels::buffer_layout& shape, std::int32_t status)
+                           const kernels::buffer_layout& layout, std::int32_t status)
     : m_memory_provider(memory_provider),
       m_oob(oob),
       m_device(device),
       m_rank(rank),
       m_size(size),
-      m_shape(shape) {
-  meet();
+      m_layout(layout) {
+  identify_communicator();
   m_own = map(m_device.on_host ? 0 : buffer_of(rank, size), make_tables(status));
   make_host_buffers();
   const auto n = static_cast<std::size_t>(size);
@@ -128,12 +128,12 @@ std::int32_t peer_buffers::make_tables(std::int32_t status) try {
 // memory. Only messages have a rank write to itself: the flags are enough for collectives.
 std::uint64_t peer_buffers::buffer_of(int reader, int writer) const {
   const auto before = static_cast<std::uint64_t>(writer);
-  if (writer <= reader || m_shape.messages.channels > 0) return before * m_shape.bytes();
-  return (before - 1) * m_shape.bytes() + kernels::flags_bytes + page;
+  if (writer <= reader || m_layout.messages.channels > 0) return before * m_layout.bytes();
+  return (before - 1) * m_layout.bytes() + kernels::flags_bytes + page;
 }
 
 // Which ranks are of this process, and what it calls the communicator.
-void peer_buffers::meet() {
+void peer_buffers::identify_communicator() {
   struct identity {
     std::uint64_t process, number;
   };
@@ -263,7 +263,8 @@ void peer_buffers::make_host_buffers() {
   for (const void* peer : m_own.peers) complete = complete && peer;
   const auto all = gather(complete);
   const bool needed = std::find(all.begin(), all.end(), 0) != all.end();
-  const std::uint64_t bytes = page + (needed ? m_shape.bytes() * static_cast<unsigned>(m_size) : 0);
+  const std::uint64_t bytes =
+      page + (needed ? m_layout.bytes() * static_cast<unsigned>(m_size) : 0);
   m_host.struct_size = sizeof m_host;
   if (const auto status =
           m_memory_provider.table->memory_create(m_memory_provider.comm, bytes, &m_host))

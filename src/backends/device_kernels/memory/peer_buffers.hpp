@@ -40,7 +40,7 @@ class peer_buffers {
   /// Collective. Throws sucl::error on every rank if it cannot be had on one, or if the status of
   /// one, of what it has made before, is no success.
   peer_buffers(const backend_comm& memory_provider, const sucl_oob& oob, kernel_device& device,
-               int rank, int size, const kernels::buffer_layout& shape,
+               int rank, int size, const kernels::buffer_layout& layout,
                std::int32_t status = SUCL_SUCCESS);
   ~peer_buffers();
   peer_buffers(const peer_buffers&) = delete;
@@ -95,7 +95,7 @@ class peer_buffers {
   void share(mapped_piece& piece, std::int32_t status);
   bool add(mapped_piece piece, std::uint64_t sequence, bool keeps);
   void unmap(mapped_piece& piece);
-  void meet();
+  void identify_communicator();
   std::optional<std::vector<std::shared_ptr<void>>> hand_over_memory();
   bool all_leave() const;
   void make_host_buffers();
@@ -118,7 +118,7 @@ class peer_buffers {
   sucl_oob m_oob;
   kernel_device& m_device;
   int m_rank, m_size;
-  kernels::buffer_layout m_shape;
+  kernels::buffer_layout m_layout;
   std::pair<std::uint64_t, std::uint64_t>
       m_communicator;    ///< the same in its ranks of this process
   int m_of_process = 0;  ///< ranks

@@ -49,14 +49,14 @@ execution* executor::take_request() {
   return m_free.back();
 }
 
-execution* executor::start(const sucl_operation& asked) {
+execution* executor::start(const sucl_operation& requested) {
   if (m_broken) throw error(*m_broken);
-  // A request that has not been given back is still asked whether it is done, by its plan_instance.
+  // A request that has not been given back is still tested, by its plan_instance.
   if (m_plans.is_full() && m_free.size() == m_requests.size()) m_plans.forget();
   check_alarm();
   execution* r = take_request();
-  const sucl_operation& o = r->what = simplest(asked, m_size);
-  r->signature = signature_of(asked, m_size);
+  const sucl_operation& o = r->what = simplest(requested, m_size);
+  r->signature = signature_of(requested, m_size);
   r->own = nullptr;
   r->reading = false;
   r->timed = nullptr;
@@ -111,7 +111,7 @@ bool executor::begin_next() {
   const std::uint64_t number = m_begun + 1;
   execution* owner = m_queue[m_head];
   if (!m_node.may_begin(number, owner->own)) {
-    if (const auto& d = m_node.found()) accuse(d->number, d->history);
+    if (const auto& d = m_node.found()) throw_mismatch(d->number, d->history);
     return false;
   }
   if (owner->started == owner->how->slices) return false;  // its metadata is being exchanged
@@ -163,7 +163,7 @@ void executor::next_in_queue() {
 }
 
 // Copies from the memory of a peer's process. After a failure the plan goes on, so that no rank
-// waits for this rank, and all who wait for it learn that what it gives them is wrong.
+// waits for this rank, and the ranks that wait for it get the error that its data is wrong.
 void executor::read(const plan_run& r, std::int32_t rank, std::byte* to, const std::byte* from,
                     std::uint64_t bytes) const {
   if (bytes == 0 || r.owner->failure) return;
@@ -227,7 +227,7 @@ inline bool executor::wait(plan_run& r, const step& s, int spins) {
     case flag_state::not_yet: return false;
     case flag_state::other_call:
       if (m_where.compared) return false;
-      accuse(r.number, r.history);
+      throw_mismatch(r.number, r.history);
     case flag_state::raised: break;
   }
   m_node.note_peer_in_run(s.peer, r.number);
@@ -237,8 +237,8 @@ inline bool executor::wait(plan_run& r, const step& s, int spins) {
 // ---- whether all ranks mean the same
 
 // Nothing may go on: what peers do from here on is not what this rank expects.
-void executor::accuse(std::uint64_t number, std::uint64_t history) {
-  throw error(m_memory.board().accuse(number, history));
+void executor::throw_mismatch(std::uint64_t number, std::uint64_t history) {
+  throw error(m_memory.board().report_mismatch(number, history));
 }
 
 void executor::check_alarm() {
@@ -247,14 +247,14 @@ void executor::check_alarm() {
   throw error(*m_broken);
 }
 
-// Who waits for long finds out whether those that it waits for have called something else: their
+// A rank that waits for long finds out whether its peers have called something else: their
 // plans may have other signals, or none.
 void executor::examine_peers() {
   constexpr unsigned period = 16;
   if (m_where.compared || ++m_idle_polls % period != 0) return;
   for (std::uint64_t n = m_node.retired() + 1; n <= m_begun; ++n) {
     const plan_run& r = m_runs[n % run_window];
-    if (m_memory.board().differs(n, r.history)) accuse(n, r.history);
+    if (m_memory.board().differs(n, r.history)) throw_mismatch(n, r.history);
   }
 }
 

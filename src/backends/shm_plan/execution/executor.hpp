@@ -102,7 +102,7 @@ class executor {
             std::uint64_t bytes) const;
   void note_unreadable(execution& e) const;
   void retire();
-  [[noreturn]] void accuse(std::uint64_t number, std::uint64_t history);
+  [[noreturn]] void throw_mismatch(std::uint64_t number, std::uint64_t history);
   void check_alarm();
   void examine_peers();
   const placement m_where;

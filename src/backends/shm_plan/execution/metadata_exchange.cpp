@@ -224,8 +224,8 @@ void metadata_exchange::write_counts(execution& e) {
   }
 }
 
-// Whether blocks of their own lengths, the longest of so many bytes, are read. The ranks learn how
-// long they are with the timings, which therefore are of the last such tuner; a rank may have
+// Whether blocks of their own lengths, the longest of so many bytes, are read. The ranks find out
+// how long they are with the timings, which therefore are of the last such tuner; a rank may have
 // written its packed_timings when others knew of a later one already, and then nothing is agreed.
 bool metadata_exchange::is_clipped_read(execution& e, std::uint64_t longest) {
   const tuning_row* row = m_plans.row_of_clipped_reads(e.what, longest);
@@ -251,7 +251,7 @@ bool metadata_exchange::is_clipped_read(execution& e, std::uint64_t longest) {
 
 // Everything is there if all blocks are short; else it is moved in slices that fit the longest one.
 // Returns whether nothing is left to do. An operation decides once how the rest is moved, on every
-// rank; one may have looked before.
+// rank; one may have read it before.
 bool metadata_exchange::take_counts(execution& e, bool decides) {
   const sucl_operation& o = e.what;
   const std::size_t words = block_words(m_size);
@@ -294,7 +294,7 @@ bool metadata_exchange::take_counts(execution& e, bool decides) {
                          std::to_string(m_rank) + " called it with " + elements(wanted) +
                          " from rank " + std::to_string(r);
   }
-  if (e.failure && decides) throw error(m_memory.board().accuse(e.failure->message));
+  if (e.failure && decides) throw error(m_memory.board().report_mismatch(e.failure->message));
   return all_there;
 }
 

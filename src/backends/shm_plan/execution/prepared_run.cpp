@@ -16,8 +16,8 @@ namespace sucl::core {
 
 using action = step::action;
 
-std::shared_ptr<prepared_run> prepared_runs::prepare(const sucl_operation& asked) const {
-  const sucl_operation o = simplest(asked, m_size);
+std::shared_ptr<prepared_run> prepared_runs::prepare(const sucl_operation& requested) const {
+  const sucl_operation o = simplest(requested, m_size);
   if (o.kind == compiled_plan_kind || m_exchange.may_be_mapped(o)) return nullptr;
   copy_mode_tuner* const tuner = m_exchange.tuner_if_open(o);
   if (!tuner && m_exchange.may_be_read(o)) return nullptr;
@@ -26,7 +26,7 @@ std::shared_ptr<prepared_run> prepared_runs::prepare(const sucl_operation& asked
   made->what = std::make_shared<execution>();
   execution& e = *made->what;
   e.what = o;
-  e.signature = signature_of(asked, m_size);
+  e.signature = signature_of(requested, m_size);
   e.element_size = o.element_size;
   set_memory(e, m_rank, m_size);
   if (has_hidden_counts(o.kind)) {
@@ -138,7 +138,7 @@ inline bool prepared_runs::take(const bound_run& r, const bound_step& s) {
         case flag_state::other_call:
           if (m_where.compared) return false;
           m_memory.board().show(r.number, r.history, r.how.what->signature);
-          throw error(m_memory.board().accuse(r.number, r.history));
+          throw error(m_memory.board().report_mismatch(r.number, r.history));
         case flag_state::raised: break;
       }
       m_node.note_peer_in_run(s.peer, r.number);

@@ -134,7 +134,7 @@ std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& whe
           r.nodes.contains(nodes))
         rows.push_back(row_here(r, where));
   if (nodes > 1) return rows;
-  // Who reads must know that its peers are there, and they wait for it: where ranks share
+  // A reader must know that its peers have arrived, and they wait for it: where ranks share
   // processors, each of that costs a change of processes. A long scatter is worth it: staged, all
   // of its copies are the root's.
   for (const tuning_row& r : default_tuning()) {
@@ -291,8 +291,8 @@ plan_cache::instance_map::value_type& plan_cache::look_up(const sucl_operation& 
 
 namespace {
 
-// An operation of no elements takes a run too, in which nothing is done: who expects it to move
-// something finds out.
+// An operation of no elements takes a run too, in which nothing is done: the caller that expects it
+// to move something finds out.
 plan_instance one_run(plan_instance s) {
   static const program nothing = [] {
     program p;

@@ -178,7 +178,7 @@ class plan_cache {
   bool ordered(const sucl_operation& o) const {
     return m_folds_in_order && base::order_matters(o.kind, o.type, o.op);
   }
-  // What type and op ask of a plan, besides the size of elements.
+  // What type and op require of a plan, besides the size of elements.
   unsigned demands(const sucl_operation& o) const { return rounds(o) + 2u * ordered(o); }
   std::uint64_t quick_key(const sucl_operation& o, access_mode memory) const {
     std::uint64_t size = o.count;
