@@ -204,13 +204,14 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
   const auto [bytes, sized] = core::message_size_of(t.record, p.at.size);
   if (bytes == 0 && sized && t.record.kind != SUCL_KIND_BARRIER)
     return outcome::slower;  // nothing to do
-  const std::uint64_t calls = ++p.calls_like(t.called);
   if (!p.core) {
-    // SuCL sets itself up where ranks may wait for each other.
+    // SuCL sets itself up where ranks wait for each other, or at once.
+    if (f == form::started) return outcome::early;
     const auto& settings = m_process->settings();
-    const bool strict =
-        settings.determinism == base::name(base::determinism::strict) && t.order_matters();
-    if (f == form::started || (!strict && calls <= settings.interpose.after)) return outcome::early;
+    const bool at_once = settings.interpose.after == 0 ||
+                         settings.determinism == base::name(base::determinism::strict);
+    if (!at_once && (!waits_for_all(t.called) || ++p.calls <= settings.interpose.after))
+      return outcome::early;
     adopt(p);
     if (!p.core) return p.oversubscribed ? outcome::oversubscribed : outcome::early;
   }
@@ -253,6 +254,15 @@ void interposer::leave_to_mpi(comm_state& p, const error& why) {
             std::string("the communicator is left to MPI, as ranks do not agree: ") + why.what());
   p.suitable = false;
   m_generation.fetch_add(1, std::memory_order_release);
+}
+
+void interposer::decide(comm_state& p, call_class& c) {
+  const own_call guard;
+  try {
+    c.decide_on(*p.core);
+  } catch (const error& e) {
+    leave_to_mpi(p, e);
+  }
 }
 
 void interposer::forget(comm_state& p) {

@@ -290,7 +290,7 @@ class interposer {
     ++counter;
     code = pass();
     if (!is_refused(code)) return code;
-    if (f == outcome::early) --p.calls_like(s.kind);
+    if (f == outcome::early && waits_for_all(s.kind)) --p.calls;
     if (f == outcome::served) c->take_back();
     return code;
   }
@@ -304,9 +304,11 @@ class interposer {
     const int code = to == choice::mpi ? pass() : serve_else(p, nullptr, t, pass);
     if (to == choice::mpi && is_refused(code)) return c.tuner.take_back(), code;
     if (!p.suitable) return code;
-    if (c.tuner.note(number, time.seconds())) c.decide_on(p.native);
+    if (c.tuner.note(number, time.seconds())) decide(p, c);
     return code;
   }
+  /// Agrees with the other ranks on a class whose trials are over.
+  void decide(comm_state& p, call_class& c);
 
   static std::uint64_t& counter_of(comm_state& p, sucl_kind kind, outcome f) {
     return p.counts[static_cast<std::size_t>(kind)].calls[static_cast<std::size_t>(f)];

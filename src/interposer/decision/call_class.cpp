@@ -58,9 +58,19 @@ void call_class::note(std::uint64_t number, double seconds) {
   if (tuner.note(number, seconds)) shared->submit(tuner.medians(), ranks, margin);
 }
 
-void call_class::decide_on(MPI_Comm comm) {
+void call_class::decide_on(core::communicator& comm) {
   auto times = tuner.medians();
-  PMPI_Allreduce(MPI_IN_PLACE, times.data(), 2, MPI_DOUBLE, MPI_MAX, comm);
+  sucl_operation o{};
+  o.struct_size = sizeof o;
+  o.kind = SUCL_KIND_ALLREDUCE;
+  o.type = SUCL_TYPE_FP64;
+  o.op = SUCL_OP_MAX;
+  o.element_size = sizeof(double);
+  o.count = times.size();
+  o.flags = SUCL_FLAG_IN_PLACE;
+  o.recv = times.data();
+  core::normalise(o, comm.rank(), comm.size());
+  comm.run(o, {}, nullptr);
   decide(faster(times, margin), times);
 }
 

@@ -55,8 +55,10 @@ struct call_class {
   choice start();
   /// The time of such a call. Under the lock of the requests.
   void note(std::uint64_t number, double seconds);
-  /// Decides together with the other ranks, which wait for each other in this.
-  void decide_on(MPI_Comm comm);
+  /// Decides together with the other ranks, which wait for each other in this. By SuCL itself,
+  /// which finds, and throws, that a rank is elsewhere: in a collective of the program's on the
+  /// same communicator of MPI's that rank would take this for its part.
+  void decide_on(core::communicator& comm);
 };
 
 /// The key of the class that a call of `bytes` belongs to.

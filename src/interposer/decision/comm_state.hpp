@@ -39,18 +39,21 @@ struct comm_state {
   comm_position at;
   bool suitable = false;  ///< more than one rank, no inter-communicator, and nothing went wrong
   bool oversubscribed = false;  ///< SuCL has as many communicators as it makes
-  std::array<std::uint64_t, SUCL_KIND_COUNT> calls{};  ///< collectives so far: calls_like()
+  std::uint64_t calls = 0;      ///< blocking ones so far in which waits_for_all()
   std::shared_ptr<core::communicator> core;
   tune::shared_decisions decisions;
   std::map<std::uint64_t, call_class> classes;
   std::vector<std::shared_ptr<persistent_slot>> slots;
   counters_by_kind counts{};
-
-  /// Those that count with one of this kind towards the set-up. A root whose call MPI has refused
-  /// is a call behind: kinds with roots count for themselves, so that others stay in step.
-  std::uint64_t& calls_like(sucl_kind called) {
-    return calls[rooted(static_cast<kind>(called)) ? called : SUCL_KIND_BARRIER];
-  }
 };
+
+/// Whether no rank's call of the kind ends before every rank has made it, whatever the counts.
+/// Where a rank may go on, and another one's call was refused, the same call of theirs is not the
+/// same one: SuCL's own collectives would meet those of the program.
+constexpr bool waits_for_all(sucl_kind called) {
+  return called == SUCL_KIND_BARRIER || called == SUCL_KIND_ALLREDUCE ||
+         called == SUCL_KIND_ALLGATHER || called == SUCL_KIND_ALLTOALL ||
+         called == SUCL_KIND_REDUCE_SCATTER_BLOCK;
+}
 
 }  // namespace sucl::interposer

@@ -318,20 +318,37 @@ bool is_open_mpi() {
   return std::string_view(version).starts_with("Open MPI");
 }
 
-// All ranks make a call of which only the root's memory is wrong: the others have made it, the root
-// has not. MPI goes on with other calls.
+// All ranks make a call of which only the root's arguments are wrong: the others have made it, the
+// root has not. MPI goes on with other calls, whatever the ranks have called before: `barriers`,
+// and as many right calls of the same function.
+template <class Call>
+void wrong_at_the_root(int barriers, int right, const Call& call) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (int i = 0; i < barriers; ++i) MPI_Barrier(comm);
+  for (int i = 0; i < right; ++i) expect(call(comm, false) == MPI_SUCCESS, "a right call fails");
+  const int code = call(comm, g_rank == 0);
+  expect((code != MPI_SUCCESS) == (g_rank == 0), "a call that is wrong at the root");
+  for (int i = 0; i < 12; ++i) still_works(comm, "an error of the root");
+  MPI_Comm_free(&comm);
+}
+
 void wrong_at_the_root() {
   if (!is_open_mpi()) return;
+  const auto reduce = [](MPI_Comm comm, bool wrong) {
+    return MPI_Reduce(g_in, wrong ? g_in : g_out, 2, MPI_INT, MPI_SUM, 0, comm);
+  };
+  const auto gather = [](MPI_Comm comm, bool wrong) {
+    return MPI_Gather(g_in, 2, MPI_INT, g_out, 2, wrong ? no_type : MPI_INT, 0, comm);
+  };
   for (int calls = 0; calls < 8; ++calls) {
-    MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    for (int i = 0; i < calls; ++i) MPI_Barrier(comm);
-    const int code = MPI_Reduce(g_in, g_in, 2, MPI_INT, MPI_SUM, 0, comm);
-    expect((code != MPI_SUCCESS) == (g_rank == 0), "a reduction with the root's memory wrong");
-    for (int i = 0; i < 12; ++i) still_works(comm, "an error of the root");
-    MPI_Comm_free(&comm);
+    wrong_at_the_root(calls, 0, reduce);
+    wrong_at_the_root(0, calls, reduce);
+    wrong_at_the_root(0, calls, gather);
   }
+  // Amid trials, and where they end.
+  for (int calls = 44; calls < 64; ++calls) wrong_at_the_root(8, calls, reduce);
 }
 
 // No communicator at all.
