@@ -54,7 +54,7 @@ void call_comparison::report(time_point now) {
 
 void call_comparison::take(int source, const call_message& m, time_point now) {
   switch (m.kind) {
-    case call_message::what::ask: {
+    case call_message::what::request: {
       call_message reply;
       reply.calls = m_of.excerpt(m.calls.from, m.calls.stride, m.calls.count);
       return m_send(source, reply);
@@ -79,17 +79,18 @@ void call_comparison::take(int source, const call_message& m, time_point now) {
 
 // ---- rank 0
 
-void call_comparison::ask(int rank, std::uint64_t from, std::uint64_t stride,
-                          std::uint64_t count) const {
+void call_comparison::request_calls(int rank, std::uint64_t from, std::uint64_t stride,
+                                    std::uint64_t count) const {
   call_message m;
-  m.kind = call_message::what::ask;
+  m.kind = call_message::what::request;
   m.calls.from = from;
   m.calls.stride = stride;
   m.calls.count = count;
   m_send(rank, m);
 }
 
-// A rank that is ahead is asked for the call that rank 0 has come to, where that comes no further.
+// Requests from each rank that is ahead the call that rank 0 has reached, if rank 0 makes no
+// progress.
 void call_comparison::compare_all(time_point now) {
   const std::uint64_t last = m_of.calls_made();
   std::uint64_t agreed = last;
@@ -97,7 +98,7 @@ void call_comparison::compare_all(time_point now) {
     peer& p = m_peers[static_cast<std::size_t>(r)];
     if (p.reported > p.agreed && p.reported <= last) compare(r, p.reported, p.history, now);
     const bool ahead = p.reported > last && last > p.agreed && last == m_reported;
-    if (ahead && std::exchange(p.asked, last) != last) ask(r, last, 1, 1);
+    if (ahead && std::exchange(p.requested, last) != last) request_calls(r, last, 1, 1);
     agreed = std::min(agreed, p.agreed);
   }
   m_reported = last;
@@ -128,7 +129,7 @@ void call_comparison::compare(int rank, std::uint64_t number, std::uint64_t hist
 void call_comparison::ask_for_search() const {
   const std::uint64_t range = m_search->high - m_search->low + 1;
   const std::uint64_t stride = (range + call_excerpt::most - 1) / call_excerpt::most;
-  ask(m_search->rank, m_search->low, stride, (range + stride - 1) / stride);
+  request_calls(m_search->rank, m_search->low, stride, (range + stride - 1) / stride);
 }
 
 void call_comparison::narrow(const call_excerpt& theirs, time_point now) {
@@ -148,7 +149,7 @@ void call_comparison::ask_all(std::uint64_t number, time_point now) {
   m_search.reset();
   m_query = call_query{number, now + time_to_answer, std::vector<bool>(m_peers.size()), {}};
   answer(0, m_of.excerpt(number, 1, 1));
-  for (int r = 1; r < m_size && m_query; ++r) ask(r, number, 1, 1);
+  for (int r = 1; r < m_size && m_query; ++r) request_calls(r, number, 1, 1);
 }
 
 void call_comparison::answer(int source, const call_excerpt& theirs) {

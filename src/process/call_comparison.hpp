@@ -23,7 +23,7 @@ class communicator;
 struct call_message {
   enum class what : std::uint32_t {
     calls = 16,  ///< to rank 0: what the sender has called
-    ask,         ///< from rank 0: which calls it wants to know, in `calls`
+    request,     ///< from rank 0: the calls that it needs, in `calls`
     agreed       ///< from rank 0: the calls up to `calls.from` are the same on both
   };
   what kind = what::calls;
@@ -50,10 +50,10 @@ class call_comparison {
 
  private:
   struct peer {
-    std::uint64_t agreed = 0;    ///< number of the last call known to be the same
-    std::uint64_t reported = 0;  ///< of the last one that it has reported
-    std::uint64_t history = 0;   ///< of that
-    std::uint64_t asked = 0;     ///< about this one, which is the last of rank 0's
+    std::uint64_t agreed = 0;     ///< number of the last call known to be the same
+    std::uint64_t reported = 0;   ///< of the last one that it has reported
+    std::uint64_t history = 0;    ///< of that
+    std::uint64_t requested = 0;  ///< this call, the last of rank 0
     bool waits = false;
   };
   /// The first call in which a rank differs is one of these.
@@ -61,7 +61,7 @@ class call_comparison {
     int rank;
     std::uint64_t low, high;
   };
-  /// All are asked what this call was.
+  /// The call that every rank has to report.
   struct call_query {
     std::uint64_t number;
     time_point until;
@@ -72,7 +72,7 @@ class call_comparison {
   void report(time_point now);
   void compare_all(time_point now);
   void compare(int rank, std::uint64_t number, std::uint64_t history, time_point now);
-  void ask(int rank, std::uint64_t from, std::uint64_t stride, std::uint64_t count) const;
+  void request_calls(int rank, std::uint64_t from, std::uint64_t stride, std::uint64_t count) const;
   void ask_for_search() const;
   void narrow(const call_excerpt& theirs, time_point now);
   void ask_all(std::uint64_t number, time_point now);
