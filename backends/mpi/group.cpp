@@ -206,6 +206,10 @@ medium::medium(MPI_Comm comm) : m_comm(comm) {
   m_max = largest_tag() / 2 - 1;
 }
 
+medium::~medium() {
+  if (!m_kept && alive()) MPI_Comm_free(&m_comm);
+}
+
 int medium::take_slot(int least) {
   const std::lock_guard<std::mutex> lock(m_lock);
   auto at = static_cast<std::size_t>(least);
@@ -345,7 +349,10 @@ void free_group(sucl_group* group) {
   }
   if (group->own.comm != MPI_COMM_NULL && !group->own.broken) MPI_Comm_free(&group->own.comm);
   // Where an exchange is under way its messages may still come: no other exchange gets their tag.
-  if (group->exchanges.empty()) group->over->give_back(group->slot);
+  if (group->exchanges.empty())
+    group->over->give_back(group->slot);
+  else
+    group->over->keep();
   delete group;
 }
 

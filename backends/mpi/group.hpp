@@ -10,6 +10,7 @@
 #include "native.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -38,10 +39,14 @@ struct control_message {
 };
 
 /// The communicator that groups share, with its slots: a slot is a pair of tags. Those that are in
-/// use by this process; a group's slot is one that is free at all its members.
+/// use by this process; a group's slot is one that is free at all its members. It takes over the
+/// communicator, and frees it when the last group on it has ended.
 class medium {
  public:
   explicit medium(MPI_Comm comm);
+  ~medium();
+  medium(const medium&) = delete;
+  medium& operator=(const medium&) = delete;
   MPI_Comm comm() const { return m_comm; }
   int rank() const { return m_rank; }
   int size() const { return m_size; }
@@ -49,9 +54,12 @@ class medium {
   /// Takes the first free slot from `least` on; -1: none left.
   int take_slot(int least);
   void give_back(int slot);
+  /// An exchange was given up, whose messages may still come: the communicator stays.
+  void keep() { m_kept = true; }
 
  private:
   MPI_Comm m_comm;
+  std::atomic<bool> m_kept{false};
   int m_rank = 0, m_size = 1;
   int m_max = 0;
   std::mutex m_lock;

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -410,6 +411,26 @@ void runtimes() {
   MPI_Finalize();
 }
 
+// A library has room for a limited number of communicators. Each runtime gives back what it has
+// had: as many start one after another as the program likes.
+void many() {
+  initialise();
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  std::vector<MPI_Comm> taken;
+  for (MPI_Comm comm; taken.size() < 5000 && MPI_Comm_dup(MPI_COMM_SELF, &comm) == MPI_SUCCESS;)
+    taken.push_back(comm);
+  CHECK(taken.size() < 5000);  // the library is full
+  constexpr std::size_t room = 4;
+  for (std::size_t i = 0; i < room; ++i, taken.pop_back()) MPI_Comm_free(&taken.back());
+  for (std::size_t i = 0; i < room + 2; ++i) {
+    auto rt = sucl::runtime::from(MPI_COMM_WORLD);
+    auto world = rt.world();
+    sum(world);
+  }
+  for (MPI_Comm& comm : taken) MPI_Comm_free(&comm);
+  MPI_Finalize();
+}
+
 void naive() {
   using namespace std::chrono_literals;
   initialise();
@@ -470,6 +491,7 @@ int main(int argc, char** argv) {
                                                 {"adopt", adopt},
                                                 {"coupled", coupled},
                                                 {"lost", lost},
+                                                {"many", many},
                                                 {"runtimes", runtimes},
                                                 {"naive", naive}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
