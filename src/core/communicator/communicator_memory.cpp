@@ -4,11 +4,15 @@
 
 #include "base/error.hpp"
 #include "base/sizes.hpp"
+#include "base/system/available_memory.hpp"
+#include "core/exchange/core_services.hpp"
 #include "core/exchange/readiness.hpp"
+#include "core/operation/argument_comparison.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string>
 
 namespace sucl::core {
@@ -34,6 +38,41 @@ std::unique_ptr<void, void (*)(void*)> plain_memory(std::uint64_t bytes) {
 }
 
 }  // namespace
+
+// Memory that is allocated is not written to at once, so the system would give it out though it is
+// not there. Every rank gets the error of each node that has not enough. Collective.
+void communicator_memory::check_room(std::uint64_t bytes) const {
+  struct words {
+    std::uint64_t bytes, untouched, available;
+  };
+  const words mine{bytes, base::allocated_memory::of_process().untouched(),
+                   base::available_memory()};
+  std::vector<words> all(static_cast<std::size_t>(m_context.size()));
+  sucl_oob oob = m_context.oob();
+  if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
+    throw_last(status, "", "allocate", m_context.rank());
+  const std::vector<int>& node_of = m_context.where.node_of;
+  for (int node = 0; node < m_context.where.nodes; ++node) {
+    std::vector<int> ranks;
+    std::set<std::int64_t> processes;
+    std::uint64_t asked = 0, promised = 0, available = base::max_bytes;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      if (node_of[r] != node) continue;
+      ranks.push_back(static_cast<int>(r));
+      asked = base::sum(asked, all[r].bytes);
+      if (processes.insert(m_context.where.members[r].process).second)
+        promised = base::sum(promised, all[r].untouched);
+      available = std::min(available, all[r].available);
+    }
+    const std::uint64_t left = available > promised ? available - promised : 0;
+    if (asked <= left) continue;
+    base::fail(errc::out_of_memory,
+               ranks_text(ranks) + (ranks.size() == 1 ? " asks for " : " ask for ") +
+                   std::to_string(asked) + " bytes, and the node has " + std::to_string(left) +
+                   " that are free and not allocated already",
+               "Allocate less, free other memory first, or raise the memory limit of the job");
+  }
+}
 
 // Until no caller is inside a backend.
 void communicator_memory::await_exit(issue_queue::held_lock& lock) {
@@ -68,9 +107,12 @@ void* communicator_memory::allocate(std::uint64_t bytes) {
   // Operations that are in flight must go on meanwhile: other ranks may wait for them.
   const backend_comm provider = m_context.backends.shared_memory();
   lock.unlock();
+  check_room(bytes);
   if (!provider.table) return allocate_plain(bytes);
   const sucl_region region = make_region(provider, m_context.rank(), bytes);
+  base::allocated_memory::of_process().add(region.base, region.bytes);
   lock.lock();
+  m_shared.push_back(region.base);
   await_exit(lock);
   m_calls.forget();
   for (const backend_instance& b : m_context.backends.all())
@@ -130,6 +172,8 @@ void communicator_memory::deallocate(void* memory) {
     base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
                "Pass what allocate() returned, once, to the same communicator");
   const backend_comm provider = m_context.backends.shared_memory();
+  base::allocated_memory::of_process().remove(memory);
+  std::erase(m_shared, memory);
   provider.table->memory_destroy(provider.comm, &region);
 }
 
@@ -147,6 +191,8 @@ void communicator_memory::release() {
   const backend_comm provider = m_context.backends.shared_memory();
   for (sucl_region& r : m_common) provider.table->memory_destroy(provider.comm, &r);
   m_common.clear();
+  for (const void* base : m_shared) base::allocated_memory::of_process().remove(base);
+  m_shared.clear();
 }
 
 }  // namespace sucl::core

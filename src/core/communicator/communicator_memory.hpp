@@ -36,10 +36,12 @@ class SUCL_CORE_API communicator_memory {
   void detach(void* memory);
   std::byte* common_memory(std::uint64_t bytes);
 
-  /// Gives back what common_memory() made, before the backends end. With the lock.
+  /// Gives back what common_memory() made, before the backends end, which have what else is
+  /// mapped. With the lock.
   void release();
 
  private:
+  void check_room(std::uint64_t bytes) const;
   void* allocate_plain(std::uint64_t bytes);
   void await_exit(issue_queue::held_lock& lock);
 
@@ -50,6 +52,7 @@ class SUCL_CORE_API communicator_memory {
   std::uint64_t m_allocations = 0;                              ///< so far
   std::vector<sucl_region> m_common;                            ///< of common_memory()
   std::vector<std::unique_ptr<void, void (*)(void*)>> m_plain;  ///< allocated, not mapped
+  std::vector<const void*> m_shared;                            ///< allocated, mapped
   std::vector<void*> m_attached;                                ///< reached by kernels or not
 };
 

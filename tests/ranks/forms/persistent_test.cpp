@@ -2,8 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Operations that are made once, and memory that all ranks of a node reach.
+#include "base/system/available_memory.hpp"
 #include "ranks/job.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace sucl::testing {
@@ -135,6 +137,30 @@ TEST_F(repeated, memory_that_one_rank_cannot_have) {
   *x = 1;
   comm.blocking().allreduce(x, 1, op::sum);
   EXPECT_EQ(*x, size);
+}
+
+// What the machine has not is refused, not given out to fail when it is written to: neither at once
+// nor in pieces.
+TEST_F(repeated, memory_that_the_machine_has_not) {
+  auto comm = j.world.dup();
+  constexpr auto tebi = std::size_t{1} << 40;
+  const auto all = static_cast<std::size_t>(base::available_memory());
+  for (const std::size_t n : {64 * tebi, 2 * all})
+    expect_error(errc::out_of_memory, [&] { (void)comm.allocate<std::byte>(n); });
+  const std::size_t odd = rank == 0 ? 64 * tebi : 8;
+  expect_error(errc::out_of_memory, [&] { (void)comm.allocate<std::byte>(odd); });
+  const auto members = comm.members();
+  const auto here = std::count_if(members.begin(), members.end(), [&](const member& m) {
+    return m.node == members[static_cast<std::size_t>(rank)].node;
+  });
+  const std::size_t piece = all / static_cast<std::size_t>(here) / 5 * 3;
+  for (int i = 0; i < 2; ++i) {
+    std::byte* const first = comm.allocate<std::byte>(piece);
+    expect_error(errc::out_of_memory, [&] { (void)comm.allocate<std::byte>(piece); });
+    if (i == 0) comm.deallocate(first);
+  }
+  comm = j.world.dup();  // the end of the other gave its memory back
+  comm.deallocate(comm.allocate<std::byte>(piece));
 }
 
 // What was prepared when there was no such memory is what ranks do that start anew.
