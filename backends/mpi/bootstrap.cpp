@@ -3,6 +3,7 @@
 
 /// @file
 /// The control plane over MPI: processes, groups, out-of-band exchange, the control messages.
+#include "base/started_ranks.hpp"
 #include "group.hpp"
 
 #include <unistd.h>
@@ -48,23 +49,42 @@ sucl_status check_alive() {
               "Use SuCL between the start and the end of MPI.");
 }
 
-// Another library's launcher starts the processes, but this library sees each of them alone: every
-// one would compute as rank 0 of 1.
+// The other processes wait for this one in their library's start. Open MPI's launcher ends them
+// when one ends with an error, Hydra where that has told it who it is; otherwise it has to be asked
+// to.
+void end_others_at_exit() {
+  if (this_library() != library::openmpi || std::getenv("PMI_FD") == nullptr) return;
+  std::atexit([] {
+    constexpr char request[] = "cmd=abort exitcode=1\n";
+    const char* descriptor = std::getenv("PMI_FD");
+    if (descriptor != nullptr) (void)!write(std::atoi(descriptor), request, sizeof request - 1);
+  });
+}
+
+// Where a launcher has started several processes and this library sees each of them alone, every
+// one would compute as rank 0 of 1. What its own launcher says goes before what an outer one says.
 sucl_status check_launcher() {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (size > 1) return SUCL_SUCCESS;
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || std::atoi(value) <= 1) continue;
-    return fail(g_core, SUCL_ERROR_UNAVAILABLE,
-                std::string("the launcher started ") + value + " processes (" + name +
-                    "), but " SUCL_MPI_FLAVOUR " sees this one alone",
+  const char* own =
+      std::getenv(this_library() == library::openmpi ? "OMPI_COMM_WORLD_SIZE" : "PMI_SIZE");
+  if (size > 1 || (own != nullptr && std::string(own) == "1")) return SUCL_SUCCESS;
+  const std::string alone = ", but " SUCL_MPI_FLAVOUR " sees this one alone";
+  const auto variable = [](const char* name) { return std::getenv(name); };
+  if (const auto by_mpi = base::several_by_mpi(variable)) {
+    end_others_at_exit();
+    return fail(g_core, SUCL_ERROR_UNAVAILABLE, by_mpi->text() + alone,
                 "Start the program with the launcher of that MPI library, as `sucl run "
                 "--mpi " SUCL_MPI_FLAVOUR
                 "` does, or unset SUCL_MPI_FLAVOUR: then the launcher's library "
-                "is taken, unless the program itself is linked with this one.");
+                "is taken, unless the program itself is linked with this one. To start a process "
+                "alone, unset the launcher's variable.");
   }
+  if (const auto others = base::several_without_mpi(variable))
+    return fail(g_core, SUCL_ERROR_UNAVAILABLE, others->text() + alone,
+                "Start the program with the launcher of that MPI library, or set "
+                "SUCL_CONTROL_PLANE=tcp on all ranks: then they find each other without MPI. To "
+                "start a process alone, unset the launcher's variable.");
   return SUCL_SUCCESS;
 }
 
@@ -110,9 +130,8 @@ sucl_status init(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_
       const int code = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
       if (code != MPI_SUCCESS) return fail_native(core, code, "MPI_Init_thread");
       g_initialised_here = true;
-      const sucl_status status = check_launcher();
-      if (status != SUCL_SUCCESS) return status;
     }
+    if (const sucl_status status = check_launcher(); status != SUCL_SUCCESS) return status;
     replace_default_handler();
     remove_names_of_shared_memory();
     info->initialised_here = g_initialised_here ? 1 : 0;

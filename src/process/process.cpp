@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "core/control/control_plane.hpp"
+#include "core/control/pmix.hpp"
 #include "core/exchange/readiness.hpp"
 #include "core/exchange/topology.hpp"
 #include "core/record/record_signals.hpp"
@@ -202,17 +203,23 @@ void process::start_rendezvous() const {
 // The others must get the error of the configuration of this rank, which itself may say nothing of
 // use on how to reach them.
 void process::find_any_control_plane(const error_info& why) {
+  const bool by_tcp = m_settings.control_plane == tcp_control_plane;
   m_settings = {};
   const char* plane = std::getenv("SUCL_CONTROL_PLANE");
-  m_settings.control_plane = plane ? plane : "auto";
+  const char* flavour = std::getenv("SUCL_MPI_FLAVOUR");
   if (const char* interface = std::getenv("SUCL_TCP_INTERFACE"))
     m_settings.tcp.interface = interface;
-  for (const bool as_asked : {true, false}) {
+  struct settings {
+    const char *plane, *flavour;
+  };
+  // Ranks have met by PMIx, where the others' MPI_Init would take a second try for a step of theirs.
+  if (by_tcp && started_by_pmix([](const char* name) { return std::getenv(name); }))
+    throw error(why);
+  // As asked, or as a rank starts where nothing is set.
+  for (const settings s : {settings{plane, flavour}, settings{plane, nullptr}, settings{}}) {
+    m_settings.control_plane = s.plane ? s.plane : "auto";
+    m_settings.mpi.flavour = s.flavour ? s.flavour : "auto";
     try {
-      if (const char* flavour = std::getenv("SUCL_MPI_FLAVOUR"); flavour && as_asked)
-        m_settings.mpi.flavour = flavour;
-      else
-        m_settings.mpi.flavour = "auto";
       find_control_plane();
       return;
     } catch (const error&) {

@@ -173,7 +173,7 @@ void missing(sucl::runtime& rt) {
 // Gives each of two ranks a value of its own, before anything reads it: "VARIABLE=of 0,of 1".
 void differ(const std::string& what) {
   const auto equals = what.find('='), comma = what.find(',');
-  for (const char* rank : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"})
+  for (const char* rank : {"SUCL_TCP_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"})
     if (const char* mine = std::getenv(rank)) {
       const bool first = std::string(mine) == "0";
       const auto value =

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/started_ranks.hpp"
 #include "core/control/local_ranks.hpp"
 #include "core/control/pmix.hpp"
 #include "core/control/registry.hpp"
@@ -76,6 +77,8 @@ flavour flavour_of_launcher() {
   return {};
 }
 
+const char* variable(const char* name) { return std::getenv(name); }
+
 control_plane_choice over_tcp(const base::config& settings, launch found) {
   control_plane_choice c;
   c.file = control_plane_file(settings, tcp_control_plane);
@@ -89,7 +92,36 @@ control_plane_choice over_mpi(const base::config& settings, const flavour& found
   return {control_plane_file(settings, found.name), found.why, std::nullopt};
 }
 
-const char* variable(const char* name) { return std::getenv(name); }
+// A launcher has started several processes, of which this one would compute as if it were alone.
+[[noreturn]] void refuse_alone(const base::started_ranks& started, const std::string& but) {
+  base::fail(
+      errc::unavailable, started.text() + ", but " + but,
+      "Set SUCL_CONTROL_PLANE and the variables of SUCL_MPI and SUCL_TCP alike on all ranks, "
+      "or leave them unset. To start a process alone, unset " +
+          started.variable);
+}
+
+// Variables of SuCL's own may be set where a launcher of MPI has started more. With an id it is the
+// job of `sucl run`, which may be started by a rank of another one.
+launch checked(launch own) {
+  if (own.size == 1 && own.id.empty())
+    if (const auto started = base::several_by_mpi(variable))
+      refuse_alone(*started, "SUCL_TCP_SIZE is 1");
+  return own;
+}
+
+// By the setting `mpi`.
+control_plane_choice asked_for_mpi(const base::config& settings) {
+  const flavour launched = flavour_of_launcher();
+  const auto started = base::several_without_mpi(variable);
+  // No library of MPI knows what is SuCL's own.
+  if (started && launched.name.empty() && find_own_launch(variable))
+    refuse_alone(*started, "the control plane shall be mpi, and no launcher of MPI has started it");
+  control_plane_choice found = over_mpi(settings, detect_flavour());
+  if (started && found.file.empty())
+    refuse_alone(*started, "the control plane shall be mpi, and no MPI library is loaded");
+  return found;
+}
 
 bool can_be_loaded(const std::string& module) {
   try {
@@ -103,6 +135,7 @@ bool can_be_loaded(const std::string& module) {
 
 // A job without MPI.
 std::optional<launch> find_any_launch(const base::config& settings) {
+  if (auto own = find_own_launch(variable)) return checked(std::move(*own));
   if (auto found = find_launch(variable)) return found;
   if (started_by_pmix(variable)) return find_pmix_launch(settings);
   return std::nullopt;
@@ -129,8 +162,8 @@ control_plane_choice choose_control_plane(const base::config& settings) {
   if (has_standard_abi()) return over_mpi(settings, loaded_library());
   if (settings.mpi.flavour != "auto")
     return over_mpi(settings, {settings.mpi.flavour, "set in the configuration"});
-  if (settings.control_plane == "mpi") return over_mpi(settings, detect_flavour());
-  if (auto own = find_own_launch(variable)) return over_tcp(settings, std::move(*own));
+  if (settings.control_plane == "mpi") return asked_for_mpi(settings);
+  if (auto own = find_own_launch(variable)) return over_tcp(settings, checked(std::move(*own)));
   // An MPI library that is only linked says nothing of the job.
   if (is_initialised()) return over_mpi(settings, detect_flavour());
   if (!flavour_of_launcher().name.empty()) {

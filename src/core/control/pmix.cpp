@@ -155,8 +155,21 @@ class client {
     check(m_library.fence(&job, 1, how.data(), how.size()), "PMIx_Fence");
   }
 
+  // What a rank has put before the fence. It has come to a fence of MPI_Init instead if there is
+  // nothing.
   std::string text(std::uint32_t rank, const std::string& key) const {
-    pmix::value* v = get(rank, key);
+    pmix::process of = m_self;
+    of.rank = rank;
+    pmix::info at_once;
+    name(at_once, "pmix.immediate");
+    at_once.what.type = pmix::boolean;
+    at_once.what.flag = true;
+    pmix::value* v = nullptr;
+    if (m_library.get(&of, key.c_str(), &at_once, 1, &v) != pmix::success)
+      base::fail(errc::unavailable,
+                 "the control plane of this rank shall be tcp, and rank " + std::to_string(rank) +
+                     " of the job has started another one",
+                 "Set SUCL_CONTROL_PLANE alike on all ranks, or leave it unset");
     std::string found = v->type == pmix::string && v->text ? v->text : "";
     if (v->type == pmix::string) std::free(v->text);
     std::free(v);
@@ -200,9 +213,10 @@ launch find_pmix_launch(const base::config& settings) {
   l.size = here.size();
   const std::string key = key_of_id();
   const auto port = static_cast<std::uint16_t>(settings.tcp.port);
-  if (l.rank == 0) here.put(key, make_job_id(settings.tcp.interface, port));
+  here.put(key, l.rank == 0 ? make_job_id(settings.tcp.interface, port) : "comes");
   here.fence(settings.tcp.timeout);
   l.id = here.text(0, key);
+  for (int r = 1; l.rank == 0 && r < l.size; ++r) here.text(static_cast<std::uint32_t>(r), key);
   return l;
 }
 

@@ -3,12 +3,14 @@
 
 // What launchers without MPI leave in the environment.
 #include "core/control/launch.hpp"
+#include "core/control/control_plane.hpp"
 
 #include <sucl/error.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 
@@ -125,6 +127,44 @@ TEST(launch, refuses_what_cannot_be) {
   EXPECT_NE(refusal(with(torchrun, "WORLD_SIZE", "many")).find("'many'"), std::string::npos);
   EXPECT_NE(refusal(with(torchrun, "MASTER_PORT", "70000")).find("MASTER_PORT"), std::string::npos);
   EXPECT_NE(refusal(with(slurm, "SUCL_TCP_PORT", "x")).find("SUCL_TCP_PORT"), std::string::npos);
+}
+
+// With these variables alone of those that launchers set.
+std::string started_with(const char* plane, const environment& e) {
+  for (const char* name : {"SUCL_TCP_RANK", "SUCL_TCP_SIZE", "SUCL_TCP_ID", "PMI_SIZE", "RANK",
+                           "WORLD_SIZE", "MASTER_ADDR"}) {
+    const auto given = e.find(name);
+    given == e.end() ? ::unsetenv(name) : ::setenv(name, given->second.c_str(), 1);
+  }
+  base::config settings;
+  settings.control_plane = plane;
+  settings.mpi.flavour = "auto";
+  try {
+    const control_plane_choice found = choose_control_plane(settings);
+    return found.file.empty() ? "alone" : found.file;
+  } catch (const error& wrong) {
+    EXPECT_EQ(wrong.code(), errc::unavailable);
+    return wrong.message();
+  }
+}
+
+TEST(launch, of_several_leaves_none_alone) {
+  const environment own{{"SUCL_TCP_RANK", "0"}, {"SUCL_TCP_SIZE", "1"}};
+  EXPECT_EQ(started_with("mpi", {}), "alone");
+  EXPECT_EQ(started_with("mpi", with(own, "RANK", "1")), "alone");
+  EXPECT_NE(started_with("mpi", torchrun).find("started 8 processes (WORLD_SIZE)"),
+            std::string::npos);
+  EXPECT_NE(started_with("mpi", with(own, "SUCL_TCP_SIZE", "3")).find("no launcher of MPI"),
+            std::string::npos);
+  EXPECT_EQ(started_with("auto", own), "libsucl_tcp.so");
+  for (const char* plane : {"auto", "tcp"})
+    EXPECT_NE(
+        started_with(plane, with(own, "PMI_SIZE", "3")).find("started 3 processes (PMI_SIZE)"),
+        std::string::npos);
+  // `sucl run` may be started by a rank of another job.
+  EXPECT_EQ(started_with("tcp", with(with(own, "PMI_SIZE", "3"), "SUCL_TCP_ID", "sucl1-x")),
+            "libsucl_tcp.so");
+  started_with("mpi", {});
 }
 
 }  // namespace
