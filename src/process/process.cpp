@@ -212,7 +212,8 @@ void process::find_any_control_plane(const error_info& why) {
   struct settings {
     const char *plane, *flavour;
   };
-  // Ranks have met by PMIx, where the others' MPI_Init would take a second try for a step of theirs.
+  // Ranks have met by PMIx, where the others' MPI_Init would take a second try for a step of
+  // theirs.
   if (by_tcp && started_by_pmix([](const char* name) { return std::getenv(name); }))
     throw error(why);
   // As asked, or as a rank starts where nothing is set.
@@ -325,6 +326,7 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
   }
   if (c->compares_calls()) m_progress_thread.compare_calls();
   if (c->logs_calls()) start_call_polling();
+  if (m_public && c->size() > 1 && has_own_thread()) m_progress_thread.search_circles();
   if (may_fail && m_threads != threading::callers) m_progress_thread.watch();
   std::lock_guard lock(m_mutex);
   ++m_existing;

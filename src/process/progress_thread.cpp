@@ -42,7 +42,8 @@ void progress_thread::wake(communicator& c) {
 void progress_thread::watch() {
   std::lock_guard lock(m_mutex);
   if (m_watchdog) return;
-  m_watchdog = std::make_unique<watchdog>(m_process);
+  if (!m_circles) m_circles = std::make_unique<circle_search>(m_process);
+  m_watchdog = std::make_unique<watchdog>(m_process, m_circles.get());
   start_locked();
   m_work.notify_one();
 }
@@ -52,6 +53,15 @@ void progress_thread::compare_calls() {
   if (std::exchange(m_compares, true)) return;
   start_locked();
   m_notified = true;  // from now on it does not sleep for good
+  m_work.notify_one();
+}
+
+void progress_thread::search_circles() {
+  std::lock_guard lock(m_mutex);
+  if (std::exchange(m_searches, true)) return;
+  if (!m_circles) m_circles = std::make_unique<circle_search>(m_process);
+  start_locked();
+  m_notified = true;
   m_work.notify_one();
 }
 
@@ -83,6 +93,8 @@ bool progress_thread::take_work(std::vector<std::shared_ptr<communicator>>& acti
   if (active.empty()) {
     if (m_watchdog || m_compares)
       m_work.wait_for(lock, watch_period, called);
+    else if (m_searches)
+      m_work.wait_for(lock, circle_search::period, called);
     else
       m_work.wait(lock, called);
   }
@@ -95,6 +107,10 @@ bool progress_thread::take_work(std::vector<std::shared_ptr<communicator>>& acti
 // What has to be looked at now and then, whatever is under way.
 void progress_thread::poll_all(std::vector<std::shared_ptr<communicator>>& active) {
   const auto now = clock::now();
+  if (m_searches && now - m_last_search >= circle_search::period) {
+    m_last_search = now;
+    if (m_circles->poll(now)) watch();
+  }
   if (!m_watchdog && !m_compares) return;
   if (!m_poll_now.exchange(false) && now - m_last_poll < watch_period) return;
   m_last_poll = now;

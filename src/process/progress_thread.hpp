@@ -35,6 +35,8 @@ class progress_thread {
   void watch();
   /// Starts the thread to compare now and then what ranks have had kernels do.
   void compare_calls();
+  /// Starts the thread to check now and then whether a call waits for long, and then why.
+  void search_circles();
   /// Has the watchdog poll now. Any thread.
   void poll_now();
   /// Ends the thread. Not from the thread itself.
@@ -51,9 +53,10 @@ class progress_thread {
   std::condition_variable m_work;
   std::vector<std::shared_ptr<communicator>> m_woken;
   std::thread m_thread;
+  std::unique_ptr<circle_search> m_circles;
   std::unique_ptr<watchdog> m_watchdog;
-  std::chrono::steady_clock::time_point m_last_poll;
-  bool m_compares = false, m_notified = false;
+  std::chrono::steady_clock::time_point m_last_poll, m_last_search;
+  bool m_compares = false, m_searches = false, m_notified = false;
   bool m_stop = false;
   std::atomic<bool> m_poll_now{false};
 };

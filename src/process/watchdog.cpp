@@ -34,6 +34,7 @@ enum class watchdog::message_kind : std::uint32_t {
   answer,
   diagnosis,
   end,
+  circle,
   of_calls = 16
 };
 
@@ -120,6 +121,11 @@ watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) 
 
 void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
   read_messages(c, w, now);
+  if (m_circles)
+    m_circles->send(c, static_cast<std::uint32_t>(message_kind::circle), now,
+                    [&](int rank, const circle_message& m) {
+                      m_process.control()->notify(c.control_group(), rank, &m, sizeof m);
+                    });
   if (c.logs_calls()) compare_calls(c, w, now);
   if (w.failed) return;
   const peer_processes* peers = m_process.peers();
@@ -147,14 +153,21 @@ void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
 void watchdog::read_messages(communicator& c, watched& w, time_point now) {
   const auto& control = *m_process.control();
   for (;;) {
-    std::array<std::byte, std::max(sizeof(control_message), sizeof(call_message))> data;
+    std::array<std::byte,
+               std::max({sizeof(control_message), sizeof(call_message), sizeof(circle_message)})>
+        data;
     std::int32_t source = -1;
     std::uint64_t bytes = 0;
     const auto status = control.poll(c.control_group(), &source, data.data(), data.size(), &bytes);
     if (status || source < 0) return;
     message_kind what{};
     std::memcpy(&what, data.data(), sizeof what);
-    if (what < message_kind::of_calls) {
+    if (what == message_kind::circle) {
+      circle_message m;
+      if (!m_circles || bytes != sizeof m) continue;
+      std::memcpy(static_cast<void*>(&m), data.data(), sizeof m);
+      m_circles->take(c, m, now);
+    } else if (what < message_kind::of_calls) {
       control_message m{};
       std::memcpy(&m, data.data(), std::min(sizeof m, bytes));
       take(c, w, source, m, now);
@@ -193,6 +206,7 @@ void watchdog::take(communicator& c, watched& w, int source, const control_messa
     case message_kind::end:
       c.note_end(source, {static_cast<communicator_end::manner>(m.code), m.sequence, m.replays});
       break;
+    case message_kind::circle:
     case message_kind::of_calls: break;
   }
 }

@@ -5,6 +5,7 @@
 /// Turns a hang or a death into an error on every rank that names the operation and the culprits.
 #pragma once
 
+#include "core/communicator/circle_search.hpp"
 #include "core/failure/peer_processes.hpp"
 #include "process/call_comparison.hpp"
 
@@ -24,8 +25,9 @@ namespace sucl::core {
 class communicator;
 class process;
 
-/// Runs on the progress thread while SUCL_TIMEOUT is set, and where devices are asked for errors of
-/// kernels: without SUCL_TIMEOUT it does only that, and reads those of other ranks.
+/// Runs on the progress thread while SUCL_TIMEOUT is set, where devices are asked for errors of
+/// kernels, and once a call has waited for long: without SUCL_TIMEOUT it does only that, reads
+/// those of other ranks and searches for circles of ranks that wait for each other.
 ///
 /// An operation that has been ready or posted for longer than the timeout starts a progress query:
 /// every rank of its communicator is asked by a control message how far it has come. Ranks whose
@@ -34,7 +36,9 @@ class process;
 /// diagnosis is sent to all, so that every rank that still runs fails with the same message.
 class watchdog {
  public:
-  explicit watchdog(process& owner) : m_process(owner) {}
+  /// `circles`: null, or what gets its messages sent and read, and stays.
+  explicit watchdog(process& owner, circle_search* circles = nullptr)
+      : m_process(owner), m_circles(circles) {}
   watchdog(const watchdog&) = delete;
   watchdog& operator=(const watchdog&) = delete;
 
@@ -95,6 +99,7 @@ class watchdog {
   void forget_ended();
 
   process& m_process;
+  circle_search* m_circles;
   std::map<std::uint64_t, watched> m_watched;  ///< by communicator id
 };
 

@@ -5,6 +5,8 @@
 // configurations that cannot be used. The first argument says which.
 #include <sucl/sucl.hpp>
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -170,6 +172,53 @@ void missing(sucl::runtime& rt) {
                [&] { comm.blocking().allreduce(&x, 1, sucl::op::sum); });
 }
 
+// What is printed as an error while it lives goes through it.
+class printed_errors {
+ public:
+  printed_errors() : m_real(dup(STDERR_FILENO)) {
+    if (pipe(m_pipe) != 0) std::abort();
+    dup2(m_pipe[1], STDERR_FILENO);
+  }
+  ~printed_errors() { dup2(m_real, STDERR_FILENO); }
+  // Returns once `text` has been printed.
+  void await(const std::string& text) {
+    std::string so_far;
+    char part[512];
+    while (so_far.find(text) == std::string::npos) {
+      const auto n = read(m_pipe[0], part, sizeof part);
+      if (n <= 0) std::abort();
+      so_far.append(part, static_cast<std::size_t>(n));
+      if (write(m_real, part, static_cast<std::size_t>(n)) != n) std::abort();
+    }
+  }
+
+ private:
+  int m_real, m_pipe[2]{};
+};
+
+// The collectives of two communicators in different orders, until another thread makes the call
+// that is missing.
+void crossed(sucl::runtime& rt) {
+  auto world = rt.world(), first = world.dup(), second = world.dup();
+  int x = 1, y = 1;
+  const auto sum = [](sucl::communicator& c, int& value) {
+    c.blocking().allreduce(&value, 1, sucl::op::sum);
+  };
+  if (world.rank() == 0) {
+    printed_errors errors;
+    std::thread late([&] {
+      errors.await("ranks wait for each other");
+      sum(second, y);
+    });
+    sum(first, x);
+    late.join();
+  } else {
+    sum(second, y);
+    sum(first, x);
+  }
+  if (x != world.size() || y != world.size()) fail("wrong sums");
+}
+
 // Gives each of two ranks a value of its own, before anything reads it: "VARIABLE=of 0,of 1".
 void differ(const std::string& what) {
   const auto equals = what.find('='), comma = what.find(',');
@@ -192,11 +241,9 @@ int end(sucl::runtime& rt) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<void(sucl::runtime&)>> cases{
-      {"mismatch", mismatch},
-      {"backend", backend},
-      {"one_rank", one_rank},
-      {"missing", missing},
-      {"configuration", [](sucl::runtime& rt) { (void)rt.world(); }}};
+      {"mismatch", mismatch}, {"backend", backend},
+      {"one_rank", one_rank}, {"missing", missing},
+      {"crossed", crossed},   {"configuration", [](sucl::runtime& rt) { (void)rt.world(); }}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;
   try {

@@ -1,0 +1,84 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Finds ranks that wait for each other in a circle, as where two call the collectives of two
+/// communicators in different orders.
+#pragma once
+
+#include "core/record/record_layout.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace sucl::core {
+
+class communicator;
+class job;
+
+/// What travels along the waits: from a rank that waits in a call to those that have not made it,
+/// and on along what these wait in.
+struct circle_message {
+  std::uint32_t what = 0;
+  std::int32_t origin = 0;   ///< rank of the job that has sent it first
+  std::int32_t lowest = 0;   ///< of the ranks on its way
+  std::uint32_t replay = 0;  ///< the call is a replay
+  std::uint64_t probe = 0;   ///< number of the origin's
+  std::uint64_t number = 0;  ///< of the call that the last sender waits in
+  std::array<char, 1200> text{};
+};
+
+/// Edge chasing after Chandy, Misra and Haas, "Distributed deadlock detection", ACM TOCS 1983: a
+/// rank that gets back what it has sent is part of a circle. Only ranks that have waited in one
+/// call for seconds take part, so it costs nothing before. Another thread may still make the call
+/// that is missing, so the circle is no error: the lowest of its ranks prints it, once. The
+/// progress thread alone.
+class circle_search {
+ public:
+  using clock = std::chrono::steady_clock;
+  using sender = std::function<void(int rank, const circle_message&)>;
+
+  explicit circle_search(job& owner) : m_owner(owner) {}
+
+  static constexpr std::chrono::milliseconds period{500};
+
+  /// To be called once in a period: whether this rank has waited in a call for long.
+  bool poll(clock::time_point now);
+  /// Sends what is due along the waits of a communicator. `what`: the kind of message.
+  void send(communicator& c, std::uint32_t what, clock::time_point now, const sender& to);
+  void take(communicator& c, const circle_message& m, clock::time_point now);
+
+ private:
+  struct wait {
+    std::uint64_t serial = 0;
+    std::uint32_t repeats = 0;
+    clock::time_point since, next;
+    std::chrono::nanoseconds interval{};
+  };
+  struct passed_on {
+    circle_message message;
+    clock::time_point since;
+    std::set<std::size_t> along;  ///< entries of the record
+  };
+
+  bool is_late(communicator& c, const circle_message& m) const;
+  bool waits(clock::time_point now) const;
+  std::string describe_call(const record_entry& e, const communicator& c) const;
+
+  job& m_owner;
+  std::map<std::size_t, wait> m_waits;  ///< by entry of the record: posted, not done
+  std::list<passed_on> m_passed_on;
+  std::set<std::pair<std::int32_t, std::uint64_t>> m_seen;  ///< origin and probe
+  std::uint64_t m_probes = 0;
+  bool m_reported = false;  ///< since when it has waited last
+};
+
+}  // namespace sucl::core
