@@ -219,6 +219,26 @@ void crossed(sucl::runtime& rt) {
   if (x != world.size() || y != world.size()) fail("wrong sums");
 }
 
+// A rank with an operation under way goes on, and comes late to the call that the other waits in.
+void late(sucl::runtime& rt) {
+  sycl::queue queue;
+  auto first = rt.world(queue), second = first.dup();
+  int x = 1;
+  int* y = sycl::malloc_host<int>(1, queue);
+  *y = 1;
+  if (first.rank() != 0) {
+    sycl::event sum = second.allreduce(y, 1, sucl::op::sum);
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    first.blocking().allreduce(&x, 1, sucl::op::sum);
+    sum.wait();
+  } else {
+    first.blocking().allreduce(&x, 1, sucl::op::sum);
+    second.allreduce(y, 1, sucl::op::sum).wait();
+  }
+  if (x != first.size() || *y != first.size()) fail("wrong sums");
+  sycl::free(y, queue);
+}
+
 // Gives each of two ranks a value of its own, before anything reads it: "VARIABLE=of 0,of 1".
 void differ(const std::string& what) {
   const auto equals = what.find('='), comma = what.find(',');
@@ -241,9 +261,13 @@ int end(sucl::runtime& rt) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<void(sucl::runtime&)>> cases{
-      {"mismatch", mismatch}, {"backend", backend},
-      {"one_rank", one_rank}, {"missing", missing},
-      {"crossed", crossed},   {"configuration", [](sucl::runtime& rt) { (void)rt.world(); }}};
+      {"mismatch", mismatch},
+      {"backend", backend},
+      {"one_rank", one_rank},
+      {"missing", missing},
+      {"crossed", crossed},
+      {"late", late},
+      {"configuration", [](sucl::runtime& rt) { (void)rt.world(); }}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;
   try {

@@ -32,10 +32,10 @@ void set_text(circle_message& m, const std::string& text) {
 
 std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
 
-// Collectives alone: a rank that has called a message may well go on to other calls meanwhile.
+// Blocking collectives alone: a rank that has called something else may go on meanwhile.
 bool is_wait(const record_entry& e) {
   return e.state.load(std::memory_order_acquire) == record_state::posted &&
-         !is_point_to_point(e.kind);
+         is_blocking(e.kind, e.tag);
 }
 
 }  // namespace

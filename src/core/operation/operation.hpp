@@ -105,9 +105,10 @@ constexpr std::int32_t encode_tag(bool blocking, origin from = origin::call,
   return static_cast<std::int32_t>((blocking ? 1u : 0u) | static_cast<std::uint32_t>(from) << 1 |
                                    number % numbers << 3);
 }
-constexpr bool is_blocking(const sucl_operation& o) {
-  return !is_point_to_point(o.kind) && (o.tag & 1);
+constexpr bool is_blocking(sucl_kind kind, std::int32_t tag) {
+  return !is_point_to_point(kind) && (tag & 1) != 0;
 }
+constexpr bool is_blocking(const sucl_operation& o) { return is_blocking(o.kind, o.tag); }
 constexpr origin origin_of(std::int32_t tag) { return static_cast<origin>(tag >> 1 & 3); }
 constexpr bool is_replay(const sucl_operation& o) {
   return !is_point_to_point(o.kind) && origin_of(o.tag) == origin::replay;
