@@ -409,9 +409,13 @@ class Job(unittest.TestCase):
     def test_the_control_plane_can_be_forced(self):
         self.check_all_say([self.start("check", SUCL_CONTROL_PLANE="tcp")],
                            "nothing says which rank this process is")
-        # Another launcher's words count for nothing then.
-        self.check_all_right([self.start("check", SUCL_CONTROL_PLANE="mpi", RANK=0, WORLD_SIZE=2,
-                                         MASTER_ADDR="127.0.0.1", MASTER_PORT=1)])
+        self.check_all_right([self.start("check", SUCL_CONTROL_PLANE="mpi")])
+        # A launcher has started more: none of them computes alone.
+        port = free_port()
+        self.check_all_say([self.start("check", SUCL_CONTROL_PLANE="mpi", RANK=rank, WORLD_SIZE=2,
+                                       MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+                            for rank in range(2)],
+                           r"started 2 processes \(WORLD_SIZE\), but the control plane shall be mpi")
 
     def test_srun(self):
         """By a program that does what srun does, on this machine."""
