@@ -150,9 +150,12 @@ sucl_status issue(call& c, const char* function, Blocking blocking, Starting sta
 using issuer = sucl_status (*)(call&);
 
 // Open MPI writes past the end of a receive whose message is longer and sent by rendezvous, before
-// it reports the truncation. With it a user's receive is given to MPI only when its message is
-// there and has the right length; a message of another length goes into memory of our own.
-inline bool match_first() { return this_library() == library::openmpi; }
+// it reports the truncation; Intel MPI sometimes reports success, with more ranks than processors.
+// With them a user's receive is given to MPI only when its message is there and has the right
+// length; a message of another length goes into memory of our own.
+inline bool match_first() {
+  return this_library() == library::openmpi || this_library() == library::impi;
+}
 
 // collectives.cpp, one function a kind
 sucl_status issue_barrier(call& c);
