@@ -415,7 +415,8 @@ class Job(unittest.TestCase):
         self.check_all_say([self.start("check", SUCL_CONTROL_PLANE="mpi", RANK=rank, WORLD_SIZE=2,
                                        MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
                             for rank in range(2)],
-                           r"started 2 processes \(WORLD_SIZE\), but the control plane shall be mpi")
+                           r"started 2 processes \(WORLD_SIZE\), but the control plane shall be "
+                           "mpi")
 
     def test_srun(self):
         """By a program that does what srun does, on this machine."""
