@@ -220,7 +220,7 @@ void crossed(sucl::runtime& rt) {
 }
 
 // A rank with an operation under way goes on, and comes late to the call that the other waits in.
-void late(sucl::runtime& rt) {
+void not_crossed(sucl::runtime& rt) {
   sycl::queue queue;
   auto first = rt.world(queue), second = first.dup();
   int x = 1;
@@ -266,7 +266,7 @@ int main(int argc, char** argv) {
       {"one_rank", one_rank},
       {"missing", missing},
       {"crossed", crossed},
-      {"late", late},
+      {"not_crossed", not_crossed},
       {"configuration", [](sucl::runtime& rt) { (void)rt.world(); }}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;
