@@ -6,6 +6,7 @@
 #include "core/communicator/communicator.hpp"
 #include "core/control/job.hpp"
 #include "core/operation/operation.hpp"
+#include "core/record/flight_recorder.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -68,14 +69,7 @@ bool circle_search::waits(clock::time_point now) const {
 }
 
 std::string circle_search::describe_call(const record_entry& e, const communicator& c) const {
-  sucl_operation o{};
-  o.kind = e.kind;
-  o.type = e.type;
-  o.op = e.op;
-  o.root = e.root;
-  o.tag = e.tag;
-  o.element_size = e.element_size;
-  o.count = o.plan = e.count;
+  sucl_operation o = recorded_operation(e);
   o.sequence = e.number + e.repeats.load(std::memory_order_relaxed);
   return describe(o) + " of " + c.label();
 }

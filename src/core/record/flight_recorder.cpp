@@ -272,4 +272,16 @@ record_entry* record_writer::note_blocking(const sucl_operation& o, std::uint64_
   return e;
 }
 
+sucl_operation recorded_operation(const record_entry& e) {
+  sucl_operation o{};
+  o.kind = e.kind;
+  o.type = e.type;
+  o.op = e.op;
+  o.root = e.root;
+  o.tag = e.tag;
+  o.element_size = e.element_size;
+  o.count = o.plan = e.count;
+  return o;
+}
+
 }  // namespace sucl::core

@@ -165,4 +165,7 @@ class record_writer {
   int m_size = 1;
 };
 
+/// The collective of an entry, without its memory and its arrays.
+sucl_operation recorded_operation(const record_entry& e);
+
 }  // namespace sucl::core

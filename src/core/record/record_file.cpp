@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/system/file.hpp"
 #include "core/operation/operation.hpp"
+#include "core/record/flight_recorder.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -45,17 +46,7 @@ bool needs_arrays(sucl_kind kind) {
 // The one that ranks compare, where it can be worked out without arrays.
 call_signature recorded_signature(const record_entry& e, int size) {
   const bool message = is_point_to_point(e.kind);
-  if (!message && !needs_arrays(e.kind)) {
-    sucl_operation o{};
-    o.kind = e.kind;
-    o.type = e.type;
-    o.op = e.op;
-    o.root = e.root;
-    o.tag = e.tag;
-    o.element_size = e.element_size;
-    o.count = o.plan = e.count;
-    return signature_of(o, size);
-  }
+  if (!message && !needs_arrays(e.kind)) return signature_of(recorded_operation(e), size);
   call_signature s;
   s.kind = e.kind;
   s.type = e.type;
