@@ -274,7 +274,7 @@ class progress {
 };
 
 // The measurements of one collective and size.
-std::vector<row> measure_point(const workplace& at, const subject& s, std::uint64_t count,
+std::vector<row> measure_point(const bench_context& at, const subject& s, std::uint64_t count,
                                together& ranks) {
   const problem p = make_problem(s, count, at.comm, *at.wanted);
   const testbed bed = s.where.where == memory::buffer ? make_buffer_testbed(at, p)
@@ -305,7 +305,7 @@ bool needs_raw_mpi(const options& wanted) {
   return wanted.against_mpi || wanted.against_host_accessor;
 }
 
-std::vector<row> measure_all(const workplace& at, together& ranks) {
+std::vector<row> measure_all(const bench_context& at, together& ranks) {
   const options& wanted = *at.wanted;
   const auto list = subjects(wanted);
   std::size_t total = 0;
@@ -336,7 +336,7 @@ session_result run_session(const options& wanted, const std::string& flavour) {
   std::optional<baseline> raw;
   if (!flavour.empty() && needs_raw_mpi(wanted)) raw.emplace(flavour);
   together ranks(raw ? &*raw : nullptr, hosts);
-  workplace at{rt.world(queue), raw ? &*raw : nullptr, nullptr, &wanted};
+  bench_context at{rt.world(queue), raw ? &*raw : nullptr, nullptr, &wanted};
   std::optional<bare_nccl> bare;
   std::string obstacle = "not asked for";
   if (wanted.against_nccl) {

@@ -126,9 +126,9 @@ def draw_gpu(folder, ranks):
     figure = plt.figure(figsize=(10, 3.9 * rows))
     grid = figure.add_gridspec(rows, 2, left=0.085, right=0.97, top=1 - 0.25 / rows,
                                bottom=0.14 / rows, hspace=0.38, wspace=0.24)
-    for place, table in zip(grid, found):
+    for cell, table in zip(grid, found):
         data = columns(table)
-        parts = place.subgridspec(2, 1, height_ratios=(1.8, 1), hspace=0.12)
+        parts = cell.subgridspec(2, 1, height_ratios=(1.8, 1), hspace=0.12)
         top, below = figure.add_subplot(parts[0]), figure.add_subplot(parts[1])
         ours, theirs = data["SuCL, device"], data["NCCL, device"]
         top.plot(*zip(*sorted(ours.items())), color=style.BLUE, label="SuCL", linewidth=1.8)
@@ -242,7 +242,7 @@ def messages():
 
 
 def shared_memory():
-    """Times of staged alltoalls over the memory that the places in use take."""
+    """Times of staged alltoalls over the memory that the slots in use take."""
     _, titles, rows = tables(RESULTS / "shared-memory.md")[0]
     figure, axes, _ = panels(1, 1, (7, 3.6), False)
     colours = (style.GREY, style.PURPLE, style.GREEN, style.ORANGE, style.BLUE)
@@ -258,7 +258,7 @@ def shared_memory():
     style.set_time_axis(axis, min(times) / 1.2, max(times) * 1.2)
     style.set_size_axis(axis, sorted(sizes), most=6)
     style.set_look(axis)
-    axis.set_xlabel("memory of all places in use; dotted: 2 MiB", fontsize=8)
+    axis.set_xlabel("memory of all slots in use; dotted: 2 MiB", fontsize=8)
     axis.set_ylabel("time of a staged alltoall", fontsize=8)
     axis.set_title("2 threads, message size", loc="left", fontweight="bold",
                    pad=style.legend_above(axis, 5))

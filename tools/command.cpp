@@ -22,7 +22,7 @@ words option_names(const CLI::App& app) {
   return names;
 }
 
-// What CLI11 could not place: an option that does not exist, or a word too many.
+// What CLI11 did not match: an option that does not exist, or a word too many.
 [[noreturn]] void reject_extras(const CLI::App& app) {
   const words extras = app.remaining();
   const auto option = std::find_if(extras.begin(), extras.end(),

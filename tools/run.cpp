@@ -57,8 +57,8 @@ bool is_program(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
 }
 
-// The full path of a program, as a shell would find it; one of those that are built with this one,
-// as apps/halo, also by its place in the build folder.
+// The full path of a program, as a shell would find it. Programs that are built with this one, as
+// apps/halo, are also found by their path in the build folder.
 std::string find_program(const std::string& name) {
   namespace fs = std::filesystem;
   if (name.find('/') != std::string::npos) {

@@ -15,7 +15,7 @@
 namespace {
 
 // Relative to the folder of the executable, in the build tree or in an installation.
-constexpr std::array places{SUCL_PROGRAM_PLACE, "../lib/sucl/libsucl_program.so"};
+constexpr std::array paths{SUCL_PROGRAM_PATH, "../lib/sucl/libsucl_program.so"};
 constexpr const char* sycl_libraries = SUCL_SYCL_LIBRARIES;
 
 std::string own_folder() {
@@ -26,9 +26,9 @@ std::string own_folder() {
 }
 
 std::string find_program() {
-  for (const char* place : places)
-    if (const std::string path = own_folder() + place; access(path.c_str(), R_OK) == 0) return path;
-  return own_folder() + places.front();
+  for (const char* relative : paths)
+    if (const std::string path = own_folder() + relative; access(path.c_str(), R_OK) == 0) return path;
+  return own_folder() + paths.front();
 }
 
 // The library that the linker missed, of a message "NAME: cannot open shared object file: ...".

@@ -228,9 +228,9 @@ local_matrix distribute(const matrix& a, int rank, const sucl::partition& rows) 
   std::map<int, std::set<std::int32_t>> needed;
   for (std::size_t k = begin; k < end; ++k)
     if (owner(a.column[k]) != rank) halo[a.column[k]];
-  std::int32_t place = static_cast<std::int32_t>(m.rows);
+  std::int32_t index = static_cast<std::int32_t>(m.rows);
   for (auto& [column, at] : halo) {
-    at = place++;
+    at = index++;
     const int peer = owner(column);
     auto& in = m.messages.in;
     if (in.empty() || in.back().peer != peer)

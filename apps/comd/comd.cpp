@@ -30,7 +30,7 @@ struct settings : apps::settings {
 };
 
 constexpr std::size_t max_serial_atoms = 2500;
-constexpr double max_places = 2147483647;  // which atoms are numbered by
+constexpr double max_slots = 2147483647;  // which atoms are numbered by
 
 // A frame of extended XYZ, which OVITO opens; velocities in Angstrom per femtosecond.
 void write_frame(std::ofstream& file, const snapshot& atoms, const problem& p, double time) {
@@ -151,7 +151,7 @@ class crystal {
                                           const apps::rank_grid& grid, int turns) {
     const apps::box part = grid.part(c.rank());
     c.require_memory(p.bytes(part));
-    c.agree(static_cast<double>(p.cells(part).places()) > max_places
+    c.agree(static_cast<double>(p.cells(part).slot_count()) > max_slots
                 ? "--cells: a rank's link cells have room for more than 2^31 atoms. Use more ranks"
                 : "");
     return std::make_unique<simulation>(c, p, grid, turns);
@@ -235,7 +235,7 @@ void settings::define(apps::command_line& line) {
 }
 
 void settings::validate() {
-  if (static_cast<double>(what.atoms()) > max_places)
+  if (static_cast<double>(what.atoms()) > max_slots)
     throw apps::usage_error("--cells: more than 2^31 atoms");
   if (!(what.temperature >= 0 && what.temperature <= 1e4))
     throw apps::usage_error("--temperature: use 0 to 10000 K");

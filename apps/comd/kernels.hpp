@@ -23,7 +23,7 @@ struct cell_grid {
   std::int64_t cells() const {
     return static_cast<std::int64_t>(own[0] + 2) * (own[1] + 2) * (own[2] + 2);
   }
-  std::int64_t places() const { return cells() * slots; }
+  std::int64_t slot_count() const { return cells() * slots; }
   std::int32_t index(std::int32_t i, std::int32_t j, std::int32_t k) const {
     return ((i + 1) * (own[1] + 2) + j + 1) * (own[2] + 2) + k + 1;
   }
@@ -41,11 +41,11 @@ struct cell_grid {
 struct slot {
   std::int32_t cell;
   std::int32_t number;
-  std::int64_t place;
+  std::int64_t index;
   slot(sycl::nd_item<1> item, const std::int32_t* list, std::int32_t slots)
       : cell(list[item.get_group(0)]),
         number(static_cast<std::int32_t>(item.get_local_id(0))),
-        place(static_cast<std::int64_t>(cell) * slots + number) {}
+        index(static_cast<std::int64_t>(cell) * slots + number) {}
 };
 
 /// Half a step of the velocities and, with `drift`, a step of the positions.
@@ -57,9 +57,9 @@ struct kick {
                   const double* force, double* momentum, double* position) const {
     const slot s(item, list, grid.slots);
     if (s.number >= counts[s.cell]) return;
-    const std::int64_t n = grid.places();
+    const std::int64_t n = grid.slot_count();
     for (std::int64_t d = 0; d < 3; ++d) {
-      const std::int64_t at = d * n + s.place;
+      const std::int64_t at = d * n + s.index;
       momentum[at] += half_step * force[at];
       position[at] += drift * momentum[at];
     }
@@ -81,7 +81,7 @@ struct sort_into_cells {
         static_cast<std::int32_t>(me / (grid.own[2] + 2) % (grid.own[1] + 2)) - 1;
     const std::int32_t i0 =
         static_cast<std::int32_t>(me / (grid.own[2] + 2) / (grid.own[1] + 2)) - 1;
-    const std::int64_t n = grid.places(), first = me * grid.slots;
+    const std::int64_t n = grid.slot_count(), first = me * grid.slots;
     std::int32_t found = 0;
     for (std::int32_t i = i0 - 1; i <= i0 + 1; ++i) {
       if (i < 0 || i >= grid.own[0]) continue;
@@ -136,7 +136,7 @@ struct messages {
   std::int64_t words;     ///< of an atom
   std::int64_t capacity;  ///< of a message, in atoms
   std::int64_t length() const { return 1 + words * capacity; }
-  std::int64_t place(std::int64_t way, std::int64_t atom) const {
+  std::int64_t offset(std::int64_t way, std::int64_t atom) const {
     return way * length() + 1 + words * atom;
   }
 };
@@ -160,14 +160,14 @@ struct pack_atoms {
                   std::int32_t* filled, double* message) const {
     const slot s(item, list, grid.slots);
     if (s.number >= counts[s.cell]) return;
-    const std::int64_t n = grid.places(), way = planes.way(item);
+    const std::int64_t n = grid.slot_count(), way = planes.way(item);
     const std::int64_t at = counter(filled[way]).fetch_add(1);
     if (at >= form.capacity) return;
-    double* to = message + form.place(way, at);
-    to[0] = number[s.place];
+    double* to = message + form.offset(way, at);
+    to[0] = number[s.index];
     for (std::int64_t d = 0; d < 3; ++d) {
-      to[1 + d] = position[d * n + s.place] + planes.shift[way][d];
-      to[4 + d] = momentum[d * n + s.place];
+      to[1 + d] = position[d * n + s.index] + planes.shift[way][d];
+      to[4 + d] = momentum[d * n + s.index];
     }
   }
 };
@@ -195,7 +195,7 @@ struct message_atom {
     const std::int64_t way = i / form.capacity, atom = i % form.capacity;
     if (way > 1 || atom >= static_cast<std::int64_t>(message[way * form.length()])) return;
     exists = true;
-    words = message + form.place(way, atom);
+    words = message + form.offset(way, atom);
   }
 };
 
@@ -208,7 +208,7 @@ struct unpack_atoms {
     const message_atom atom(item, form, message);
     if (!atom.exists) return;
     const double* from = atom.words;
-    const std::int64_t n = grid.places();
+    const std::int64_t n = grid.slot_count();
     const std::int32_t cell = grid.cell_of(from[1], from[2], from[3]);
     const std::int32_t at = counter(counts[cell]).fetch_add(1);
     if (at >= grid.slots) {
@@ -234,7 +234,7 @@ struct order_atoms {
                   std::int32_t* number, double* position, double* momentum) const {
     const auto i = static_cast<std::int64_t>(item.get_global_id(0));
     if (i >= cells) return;
-    const std::int64_t n = grid.places();
+    const std::int64_t n = grid.slot_count();
     const std::int64_t first = static_cast<std::int64_t>(list[i]) * grid.slots;
     for (std::int64_t a = first + 1; a < first + counts[list[i]]; ++a) {
       for (std::int64_t b = a; b > first && number[b - 1] > number[b]; --b) {
@@ -265,14 +265,14 @@ struct pack_embedding {
                   std::int32_t* filled, double* message) const {
     const slot s(item, list, grid.slots);
     if (s.number >= counts[s.cell]) return;
-    const std::int64_t n = grid.places(), way = planes.way(item);
+    const std::int64_t n = grid.slot_count(), way = planes.way(item);
     const std::int64_t at = counter(filled[way]).fetch_add(1);
     if (at >= form.capacity) return;
-    double* to = message + form.place(way, at);
-    to[0] = number[s.place];
+    double* to = message + form.offset(way, at);
+    to[0] = number[s.index];
     for (std::int64_t d = 0; d < 3; ++d)
-      to[1 + d] = position[d * n + s.place] + planes.shift[way][d];
-    to[4] = embedding[s.place];
+      to[1 + d] = position[d * n + s.index] + planes.shift[way][d];
+    to[4] = embedding[s.index];
   }
 };
 
@@ -292,12 +292,12 @@ struct unpack_embedding {
   }
 };
 
-/// Calls `pair(dx, dy, dz, r2, place)` for every atom within the cutoff of the atom of a slot.
+/// Calls `pair(dx, dy, dz, r2, index)` for every atom within the cutoff of the atom of a slot.
 template <class Pair>
 void each_neighbour(const cell_grid& grid, const slot& s, double cutoff2,
                     const std::int32_t* counts, const double* position, Pair pair) {
-  const std::int64_t n = grid.places();
-  const double x = position[s.place], y = position[n + s.place], z = position[2 * n + s.place];
+  const std::int64_t n = grid.slot_count();
+  const double x = position[s.index], y = position[n + s.index], z = position[2 * n + s.index];
   const std::int32_t row = grid.own[2] + 2, plane = row * (grid.own[1] + 2);
   for (std::int32_t i = -1; i <= 1; ++i) {
     for (std::int32_t j = -1; j <= 1; ++j) {
@@ -308,7 +308,7 @@ void each_neighbour(const cell_grid& grid, const slot& s, double cutoff2,
         for (std::int64_t a = first; a < last; ++a) {
           const double dx = x - position[a], dy = y - position[n + a], dz = z - position[2 * n + a];
           const double r2 = dx * dx + dy * dy + dz * dz;
-          if (r2 < cutoff2 && a != s.place) pair(dx, dy, dz, r2, a);
+          if (r2 < cutoff2 && a != s.index) pair(dx, dy, dz, r2, a);
         }
       }
     }
@@ -323,7 +323,7 @@ struct lennard_jones {
                   const double* position, double* force, double* energy) const {
     const slot s(item, list, grid.slots);
     if (s.number >= counts[s.cell]) return;
-    const std::int64_t n = grid.places();
+    const std::int64_t n = grid.slot_count();
     double fx = 0, fy = 0, fz = 0, e = 0;
     each_neighbour(grid, s, cutoff2, counts, position,
                    [&](double dx, double dy, double dz, double r2, std::int64_t) {
@@ -334,10 +334,10 @@ struct lennard_jones {
                      fz += f * dz;
                      e += 4 * epsilon * q6 * (q6 - 1) - shift;
                    });
-    force[s.place] = fx;
-    force[n + s.place] = fy;
-    force[2 * n + s.place] = fz;
-    energy[s.place] = e / 2;
+    force[s.index] = fx;
+    force[n + s.index] = fy;
+    force[2 * n + s.index] = fz;
+    energy[s.index] = e / 2;
   }
 };
 
@@ -381,8 +381,8 @@ struct eam_density {
                      rho += density.at(density_nodes, r).value;
                    });
     const table::result f = embedding.at(embedding_nodes, rho);
-    derivative[s.place] = f.slope;
-    energy[s.place] = e + f.value;
+    derivative[s.index] = f.slope;
+    energy[s.index] = e + f.value;
   }
 };
 
@@ -396,8 +396,8 @@ struct eam_force {
                   const double* derivative, double* force) const {
     const slot s(item, list, grid.slots);
     if (s.number >= counts[s.cell]) return;
-    const std::int64_t n = grid.places();
-    const double own = derivative[s.place];
+    const std::int64_t n = grid.slot_count();
+    const double own = derivative[s.index];
     double fx = 0, fy = 0, fz = 0;
     each_neighbour(grid, s, cutoff2, counts, position,
                    [&](double dx, double dy, double dz, double r2, std::int64_t a) {
@@ -410,9 +410,9 @@ struct eam_force {
                      fy += f * dy;
                      fz += f * dz;
                    });
-    force[s.place] = fx;
-    force[n + s.place] = fy;
-    force[2 * n + s.place] = fz;
+    force[s.index] = fx;
+    force[n + s.index] = fy;
+    force[2 * n + s.index] = fz;
   }
 };
 
@@ -426,14 +426,14 @@ struct sum_totals {
                   const double* momentum, const double* energy, double* parts) const {
     const auto me = static_cast<std::int64_t>(item.get_global_id(0));
     const auto n = static_cast<std::int64_t>(item.get_global_range(0));
-    const std::int64_t places = grid.places();
+    const std::int64_t slot_count = grid.slot_count();
     double sum[totals] = {};
     for (std::int64_t c = me; c < cells; c += n) {
       const std::int64_t first = static_cast<std::int64_t>(list[c]) * grid.slots;
       for (std::int64_t a = first; a < first + counts[list[c]]; ++a) {
         sum[0] += energy[a];
         for (std::int64_t d = 0; d < 3; ++d) {
-          const double p = momentum[d * places + a];
+          const double p = momentum[d * slot_count + a];
           sum[1] += p * p / (2 * mass);
           sum[2 + d] += p;
         }

@@ -64,7 +64,7 @@ double problem::bytes(const apps::box& part) const {
   // host fills momenta by numbers.
   const double on_device = 2 * sizeof(std::int32_t) + (eam ? 17 : 16) * sizeof(double);
   const double on_host = sizeof(std::int32_t) + 3 * sizeof(double);
-  return static_cast<double>(g.places()) * (on_device + on_host);
+  return static_cast<double>(g.slot_count()) * (on_device + on_host);
 }
 
 simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid& grid, int turns)
@@ -77,15 +77,15 @@ simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid
   m_grid = p.cells(m_part);
   find_neighbours(grid);
   make_cells();
-  const auto places = static_cast<std::size_t>(m_grid.places());
+  const auto slot_count = static_cast<std::size_t>(m_grid.slot_count());
   const auto cells = static_cast<std::size_t>(m_grid.cells());
   for (auto* x : {&m_counts, &m_new_counts}) *x = {c, cells};
-  for (auto* x : {&m_number, &m_new_number}) *x = {c, places};
+  for (auto* x : {&m_number, &m_new_number}) *x = {c, slot_count};
   for (auto* x : {&m_position, &m_new_position, &m_momentum, &m_new_momentum, &m_force})
-    *x = {c, 3 * places};
-  m_energy = {c, places};
+    *x = {c, 3 * slot_count};
+  m_energy = {c, slot_count};
   if (p.eam) {
-    m_derivative = {c, places};
+    m_derivative = {c, slot_count};
     m_pair = {c, p.eam->pair.nodes};
     m_density = {c, p.eam->density.nodes};
     m_embedding = {c, p.eam->embedding.nodes};
@@ -103,10 +103,10 @@ simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid
 }
 
 void simulation::find_neighbours(const apps::rank_grid& grid) {
-  const apps::extents place = grid.place(m_context.rank());
+  const apps::extents here = grid.coordinates(m_context.rank());
   for (std::size_t d = 0; d < 3; ++d)
     for (const std::size_t way : {0u, 1u}) {
-      apps::extents next = place;
+      apps::extents next = here;
       next[d] += way == 0 ? -1 : 1;
       m_neighbour[d][way] = grid.rank_at(next);
       const bool wraps = next[d] < 0 || next[d] >= m_ranks.grid()[d];
@@ -189,9 +189,9 @@ void simulation::launch(phase p, const sycl::nd_range<1>& range, const Kernel& k
 }
 
 void simulation::make_crystal() {
-  const auto places = static_cast<std::size_t>(m_grid.places());
-  std::vector<std::int32_t> counts(static_cast<std::size_t>(m_grid.cells())), number(places);
-  std::vector<double> position(3 * places);
+  const auto slot_count = static_cast<std::size_t>(m_grid.slot_count());
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(m_grid.cells())), number(slot_count);
+  std::vector<double> position(3 * slot_count);
   const double quarter = lattice_constant / 4;
   constexpr int corner[4][3] = {{1, 1, 1}, {1, 3, 3}, {3, 1, 3}, {3, 3, 1}};
   const apps::extents& n = m_problem.lattice;
@@ -212,9 +212,9 @@ void simulation::make_crystal() {
           const auto slot = static_cast<std::size_t>(counts[cell]++);
           if (slot >= static_cast<std::size_t>(m_grid.slots))
             throw std::runtime_error("the crystal does not fit into its link cells");
-          const std::size_t place = cell * static_cast<std::size_t>(m_grid.slots) + slot;
-          number[place] = static_cast<std::int32_t>(4 * ((i * n[1] + j) * n[2] + k) + a);
-          for (std::size_t d = 0; d < 3; ++d) position[d * places + place] = x[d];
+          const std::size_t index = cell * static_cast<std::size_t>(m_grid.slots) + slot;
+          number[index] = static_cast<std::int32_t>(4 * ((i * n[1] + j) * n[2] + k) + a);
+          for (std::size_t d = 0; d < 3; ++d) position[d * slot_count + index] = x[d];
         }
   m_counts.put(counts);
   m_number.put(number);
@@ -222,7 +222,7 @@ void simulation::make_crystal() {
   redistribute();
 }
 
-// Calls work(place) for each own atom of now.
+// Calls work(index) for each own atom of now.
 template <class Work>
 void simulation::each_own(Work work) const {
   const auto counts = m_counts.get(), own = m_own.get();
@@ -233,17 +233,17 @@ void simulation::each_own(Work work) const {
 
 void simulation::heat() {
   m_context.queue().wait_and_throw();
-  const auto places = static_cast<std::size_t>(m_grid.places());
+  const auto slot_count = static_cast<std::size_t>(m_grid.slot_count());
   const auto number = m_number.get();
-  std::vector<double> momentum(3 * places);
+  std::vector<double> momentum(3 * slot_count);
   const auto each = [&](auto work) {
-    each_own([&](std::size_t place) {
-      for (std::size_t d = 0; d < 3; ++d) work(momentum[d * places + place], place, d);
+    each_own([&](std::size_t index) {
+      for (std::size_t d = 0; d < 3; ++d) work(momentum[d * slot_count + index], index, d);
     });
   };
   vector3 sum{};
-  each([&](double& p, std::size_t place, std::size_t d) {
-    p = normal(static_cast<std::uint64_t>(number[place]), d);
+  each([&](double& p, std::size_t index, std::size_t d) {
+    p = normal(static_cast<std::uint64_t>(number[index]), d);
     sum[d] += p;
   });
   // Neither the crystal as a whole moves nor is its temperature left to chance.
@@ -363,20 +363,20 @@ double simulation::measure() {
 // Own atoms in the order of the ranks that have them by that grid, and how many words each gets.
 std::vector<double> simulation::atoms_of_ranks(const apps::rank_grid& grid,
                                                sucl::counts& words) const {
-  const auto places = static_cast<std::size_t>(m_grid.places());
+  const auto slot_count = static_cast<std::size_t>(m_grid.slot_count());
   const auto number = m_number.get();
   const auto position = m_position.get(), momentum = m_momentum.get();
   std::vector<std::vector<double>> leaving(static_cast<std::size_t>(m_context.size()));
-  each_own([&](std::size_t place) {
+  each_own([&](std::size_t index) {
     apps::extents unit{};
     for (std::size_t d = 0; d < 3; ++d)
       unit[d] = std::clamp(
-          static_cast<std::int64_t>(std::floor(position[d * places + place] / lattice_constant)),
+          static_cast<std::int64_t>(std::floor(position[d * slot_count + index] / lattice_constant)),
           m_part.low[d], m_part.high[d] - 1);
     auto& to = leaving[static_cast<std::size_t>(grid.owner(unit))];
-    to.push_back(number[place]);
+    to.push_back(number[index]);
     for (const auto* from : {&position, &momentum})
-      for (std::size_t d = 0; d < 3; ++d) to.push_back((*from)[d * places + place]);
+      for (std::size_t d = 0; d < 3; ++d) to.push_back((*from)[d * slot_count + index]);
   });
   std::vector<double> all;
   for (const auto& atoms : leaving) {
@@ -388,9 +388,9 @@ std::vector<double> simulation::atoms_of_ranks(const apps::rank_grid& grid,
 
 // One at a border may come to lie in the next cell, or rank, when they are sorted.
 void simulation::take_atoms(const std::vector<double>& atoms) {
-  const auto places = static_cast<std::size_t>(m_grid.places());
-  std::vector<std::int32_t> counts(static_cast<std::size_t>(m_grid.cells())), number(places);
-  std::vector<double> position(3 * places), momentum(3 * places);
+  const auto slot_count = static_cast<std::size_t>(m_grid.slot_count());
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(m_grid.cells())), number(slot_count);
+  std::vector<double> position(3 * slot_count), momentum(3 * slot_count);
   for (std::size_t i = 0; i < atoms.size(); i += atom_words) {
     std::int32_t at[3];
     for (std::size_t d = 0; d < 3; ++d)
@@ -400,11 +400,11 @@ void simulation::take_atoms(const std::vector<double>& atoms) {
     const auto slot = static_cast<std::size_t>(counts[cell]++);
     if (slot >= static_cast<std::size_t>(m_grid.slots))
       throw std::runtime_error("the atoms that have moved do not fit into their link cells");
-    const std::size_t place = cell * static_cast<std::size_t>(m_grid.slots) + slot;
-    number[place] = static_cast<std::int32_t>(atoms[i]);
+    const std::size_t index = cell * static_cast<std::size_t>(m_grid.slots) + slot;
+    number[index] = static_cast<std::int32_t>(atoms[i]);
     for (std::size_t d = 0; d < 3; ++d) {
-      position[d * places + place] = atoms[i + 1 + d];
-      momentum[d * places + place] = atoms[i + 4 + d];
+      position[d * slot_count + index] = atoms[i + 1 + d];
+      momentum[d * slot_count + index] = atoms[i + 4 + d];
     }
   }
   m_counts.put(counts);
@@ -494,14 +494,14 @@ state_totals simulation::sum() {
 
 snapshot simulation::gather() {
   m_context.queue().wait_and_throw();
-  const auto places = static_cast<std::size_t>(m_grid.places());
+  const auto slot_count = static_cast<std::size_t>(m_grid.slot_count());
   const auto number = m_number.get();
   const auto position = m_position.get(), momentum = m_momentum.get();
   std::vector<double> mine;
-  each_own([&](std::size_t place) {
-    mine.push_back(number[place]);
+  each_own([&](std::size_t index) {
+    mine.push_back(number[index]);
     for (const auto* from : {&position, &momentum})
-      for (std::size_t d = 0; d < 3; ++d) mine.push_back((*from)[d * places + place]);
+      for (std::size_t d = 0; d < 3; ++d) mine.push_back((*from)[d * slot_count + index]);
   });
   auto comm = m_context.world().blocking();
   std::uint64_t size = mine.size();

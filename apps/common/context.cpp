@@ -23,13 +23,13 @@ void take_own_processors(sucl::runtime& runtime) {
   std::vector<cpu_set_t> all(static_cast<std::size_t>(comm.size()));
   comm.blocking().allgather(reinterpret_cast<const std::byte*>(&mine),
                             reinterpret_cast<std::byte*>(all.data()), sizeof mine);
-  int neighbours = 0, place = 0;
+  int neighbours = 0, index = 0;
   const auto& members = comm.members();
   for (const sucl::member& m : members) {
     if (m.node != members[static_cast<std::size_t>(comm.rank())].node) continue;
     if (!CPU_EQUAL(&all[static_cast<std::size_t>(m.rank)], &mine)) return;  // they are bound
     ++neighbours;
-    if (m.rank < comm.rank()) ++place;
+    if (m.rank < comm.rank()) ++index;
   }
   const int processors = CPU_COUNT(&mine);
   if (processors < neighbours) return;
@@ -38,7 +38,7 @@ void take_own_processors(sucl::runtime& runtime) {
   int seen = 0;
   for (std::size_t c = 0; c < CPU_SETSIZE; ++c) {
     if (!CPU_ISSET(c, &mine)) continue;
-    if (seen++ * neighbours / processors == place) CPU_SET(c, &part);
+    if (seen++ * neighbours / processors == index) CPU_SET(c, &part);
   }
   sched_setaffinity(0, sizeof part, &part);
 }

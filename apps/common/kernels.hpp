@@ -21,7 +21,7 @@ struct gather {
   }
 };
 
-/// Unpacks: elements one behind the other to the places that a list names.
+/// Unpacks: elements one behind the other to the indices that a list names.
 template <class T>
 struct scatter {
   std::int64_t count;
@@ -31,7 +31,7 @@ struct scatter {
   }
 };
 
-/// Copies elements within an array, from the places of one list to those of another.
+/// Copies elements within an array, from the indices of one list to those of another.
 template <class T>
 struct copy_within {
   std::int64_t count;

@@ -108,7 +108,7 @@ lists make_lists(const apps::rank_grid& grid, const local_box& own, int rank) {
     std::vector<std::int32_t> pack, unpack;
   };
   std::map<int, pair> peers;
-  const extents here = grid.place(rank);
+  const extents here = grid.coordinates(rank);
   for (const extents& d : directions()) {
     const extents opposite{-d[0], -d[1], -d[2]};
     const auto neighbour = [&](const extents& way) {

@@ -344,17 +344,17 @@ class round_trip {
     }
   }
 
-  // Calls work(point, place) in the order in which a layout stores this rank's part. What is
+  // Calls work(point, index) in the order in which a layout stores this rank's part. What is
   // checked with it does not depend on the offsets and strides of the copies.
   template <class Work>
   void each_point(const layout& l, Work work) const {
     const box b = l.grid.part(m_context.rank());
     const auto [slow, middle, fast] = l.order;
     extents p{};
-    std::size_t place = 0;
+    std::size_t index = 0;
     for (p[slow] = b.low[slow]; p[slow] < b.high[slow]; ++p[slow])
       for (p[middle] = b.low[middle]; p[middle] < b.high[middle]; ++p[middle])
-        for (p[fast] = b.low[fast]; p[fast] < b.high[fast]; ++p[fast]) work(p, place++);
+        for (p[fast] = b.low[fast]; p[fast] < b.high[fast]; ++p[fast]) work(p, index++);
   }
 
   apps::context& m_context;

@@ -180,7 +180,7 @@ struct tree {
   const schedule& s;
   int root;
   int me() const { return (s.rank() - root + s.size()) % s.size(); }
-  int rank(int place) const { return (place + root) % s.size(); }
+  int rank(int position) const { return (position + root) % s.size(); }
 };
 
 // A chain, in which pieces follow each other, is as fast as one link once it is filled.
@@ -355,8 +355,8 @@ void plan_alltoall(schedule& s, const sucl_operation& o) {
 void plan_gather(schedule& s, const sucl_operation& o) {
   const bool varied = o.kind == SUCL_KIND_GATHERV;
   if (s.rank() != o.root) {
-    const std::uint64_t place = varied ? 0 : static_cast<std::uint64_t>(s.rank()) * o.count;
-    const std::byte* own = input(o) + (in_place(o) ? s.bytes_of(place) : 0);
+    const std::uint64_t offset = varied ? 0 : static_cast<std::uint64_t>(s.rank()) * o.count;
+    const std::byte* own = input(o) + (in_place(o) ? s.bytes_of(offset) : 0);
     if (o.count > 0) s.send(o.root, own, s.bytes_of(o.count));
     return;
   }

@@ -206,7 +206,7 @@ void begin(sucl_request& r, std::size_t index) {
   const std::size_t end = last ? r.planned : r.stages[index + 1].first_transfer;
   for (std::size_t i = here.first_work; i < end_of_work; ++i)
     if (!r.work[i].late) do_work(r, r.work[i]);
-  // What arrives finds its place.
+  // Receives come first, so that every message finds its memory.
   for (const bool sending : {false, true})
     for (std::size_t i = here.first_transfer; i < end && !r.ends_comm; ++i) {
       const transfer t = r.transfers[i];

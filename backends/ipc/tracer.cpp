@@ -35,9 +35,9 @@ bool has(const ancestry& list, std::int32_t pid) {
 ancestry own_ancestry() {
   ancestry own{};
   std::int32_t pid = getpid();
-  for (auto& place : own) {
+  for (auto& slot : own) {
     if (pid <= 1) break;
-    place = pid;
+    slot = pid;
     pid = parent_of(pid);
   }
   return own;

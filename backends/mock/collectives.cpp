@@ -44,31 +44,31 @@ std::vector<std::byte> elements(const std::byte* first, std::uint64_t count, con
   return result;
 }
 
-// With the in-place flag, a rank's part of a gather already lies at its place in recv. Only the
-// root of a gatherv has an array of places: elsewhere recv starts with the own part.
+// With the in-place flag, a rank's part of a gather already lies at its offset in recv. Only the
+// root of a gatherv has displacements: elsewhere recv starts with the own part.
 std::vector<std::byte> own_part(const view& v) {
   const sucl_operation& op = *v.op;
   if (!in_place(v)) return elements(input(v), op.count, v);
   if (op.kind == SUCL_KIND_ALLGATHERV || (op.kind == SUCL_KIND_GATHERV && is_root(v)))
     return elements(input(v) + op.recv_displs[v.rank] * op.element_size, op.recv_counts[v.rank], v);
-  const std::uint64_t place = op.kind == SUCL_KIND_GATHERV ? 0 : v.rank * op.count;
-  return elements(input(v) + place * op.element_size, op.count, v);
+  const std::uint64_t offset = op.kind == SUCL_KIND_GATHERV ? 0 : v.rank * op.count;
+  return elements(input(v) + offset * op.element_size, op.count, v);
 }
 
 // Writes into recv, and remembers the last element.
 class writer {
  public:
   writer(const view& v, outcome& result) : m_view(v), m_result(result) {}
-  void put(std::uint64_t place, const std::byte* from, std::uint64_t count) {
+  void put(std::uint64_t offset, const std::byte* from, std::uint64_t count) {
     if (count == 0) return;
-    std::memmove(at(place), from, count * m_view.op->element_size);
-    note(place, count);
+    std::memmove(at(offset), from, count * m_view.op->element_size);
+    note(offset, count);
   }
-  std::byte* at(std::uint64_t place) {
-    return static_cast<std::byte*>(m_view.op->recv) + place * m_view.op->element_size;
+  std::byte* at(std::uint64_t offset) {
+    return static_cast<std::byte*>(m_view.op->recv) + offset * m_view.op->element_size;
   }
-  void note(std::uint64_t place, std::uint64_t count) {
-    if (count > 0) m_result.last = at(place + count - 1);
+  void note(std::uint64_t offset, std::uint64_t count) {
+    if (count > 0) m_result.last = at(offset + count - 1);
   }
 
  private:
@@ -138,7 +138,7 @@ void finish_gather(const view& v, const gathered& all, outcome& result) {
 }
 
 // The part for this rank in a contribution that starts with the counts of every rank's part.
-void take_packed(const view& v, const gathered& all, int from, std::uint64_t place,
+void take_packed(const view& v, const gathered& all, int from, std::uint64_t to,
                  std::uint64_t count, bool write, outcome& result) {
   const std::uint64_t head = v.size * sizeof(std::uint64_t);
   std::vector<std::uint64_t> counts(v.size);
@@ -154,7 +154,7 @@ void take_packed(const view& v, const gathered& all, int from, std::uint64_t pla
     return;
   }
   const std::uint64_t offset = head + total(counts.data(), v.rank) * v.op->element_size;
-  if (write) writer(v, result).put(place, all.data + from * all.stride + offset, count);
+  if (write) writer(v, result).put(to, all.data + from * all.stride + offset, count);
 }
 
 void finish_alltoall(const view& v, const gathered& all, outcome& result) {

@@ -235,8 +235,8 @@ void group_free(sucl_group* group) {
 
 int32_t group_rank(const sucl_group* group) { return group->rank; }
 int32_t group_size(const sucl_group* group) { return group->size; }
-// Collective: the communicator is made when it is asked for first. Where it cannot be made, the
-// backend that was given the place of it says why.
+// Collective: the first call makes the communicator. Where it cannot be made, the backend that gets
+// null says why.
 const void* group_native(const sucl_group* group) {
   make_native(g_core, *const_cast<sucl_group*>(group));
   return &group->own;

@@ -68,9 +68,9 @@ layout only_for(layout l, int rank) {
   return l;
 }
 
-// The own block of a gather: in recv, at its place, where the operation is in place.
-const void* own_block(const call& c, std::uint64_t place) {
-  return c.in_place() ? c.received(place) : c.operation.send;
+// The own block of a gather: in recv, at its offset, where the operation is in place.
+const void* own_block(const call& c, std::uint64_t offset) {
+  return c.in_place() ? c.received(offset) : c.operation.send;
 }
 
 sucl_memory own_memory(const call& c) {
@@ -83,12 +83,12 @@ std::uint64_t own_count(const call& c) {
                                                  : c.operation.count;
 }
 
-std::uint64_t uniform_place(const call& c) {
+std::uint64_t uniform_offset(const call& c) {
   return static_cast<std::uint64_t>(c.comm.rank) * c.operation.count;
 }
 
 // Only the root of a gatherv has displacements; elsewhere recv starts with the own block.
-std::uint64_t varied_place(const call& c) {
+std::uint64_t varied_offset(const call& c) {
   return c.operation.recv_displs ? c.operation.recv_displs[c.comm.rank] : 0;
 }
 
@@ -181,7 +181,7 @@ sucl_status issue_reduce_scatter_block(call& c) {
 sucl_status issue_allgather(call& c) {
   const sucl_operation& o = c.operation;
   if (!all_fit(c))
-    return exchange(c, same_block(c, own_block(c, uniform_place(c)), own_count(c), own_memory(c)),
+    return exchange(c, same_block(c, own_block(c, uniform_offset(c)), own_count(c), own_memory(c)),
                     uniform_blocks(c, o.recv, o.recv_memory), false);
   return SUCL_MPI_ISSUE(c, Allgather, Iallgather, c.input(), c.count(), c.type, o.recv, c.count(),
                         c.type, c.comm.collective);
@@ -192,7 +192,7 @@ sucl_status issue_allgatherv(call& c) {
   // The counts are the same on every rank, the displacements need not be: the first decides which
   // messages travel, the second only what this rank does with them.
   if (!c.fits(total(o.recv_counts, c.comm.size)) || stalls_on_empty_blocks(c))
-    return exchange(c, same_block(c, own_block(c, varied_place(c)), own_count(c), own_memory(c)),
+    return exchange(c, same_block(c, own_block(c, varied_offset(c)), own_count(c), own_memory(c)),
                     varied_blocks(o.recv, o.recv_counts, o.recv_displs, o.recv_memory), false);
   if (!c.fits(*std::max_element(o.recv_displs, o.recv_displs + c.comm.size)))
     return gather_densely(c);
@@ -230,7 +230,7 @@ sucl_status issue_alltoallv(call& c) {
 
 sucl_status issue_gather(call& c) {
   const sucl_operation& o = c.operation;
-  const void* own = own_block(c, uniform_place(c));
+  const void* own = own_block(c, uniform_offset(c));
   if (!all_fit(c))
     return exchange(c, only_for(same_block(c, own, own_count(c), own_memory(c)), o.root),
                     c.at_root() ? uniform_blocks(c, o.recv, o.recv_memory) : no_blocks(), false);
@@ -241,7 +241,7 @@ sucl_status issue_gather(call& c) {
 
 sucl_status issue_gatherv(call& c) {
   const sucl_operation& o = c.operation;
-  const void* own = own_block(c, varied_place(c));
+  const void* own = own_block(c, varied_offset(c));
   if (c.comm.limited)
     return exchange(c, only_for(same_block(c, own, own_count(c), own_memory(c)), o.root),
                     c.at_root() ? varied_blocks(o.recv, o.recv_counts, o.recv_displs, o.recv_memory)
@@ -258,7 +258,7 @@ sucl_status issue_scatter(call& c) {
   const sucl_operation& o = c.operation;
   const bool keeps = c.in_place() && c.at_root();
   const void* all = keeps ? o.recv : o.send;
-  void* own = keeps ? c.received(uniform_place(c)) : o.recv;
+  void* own = keeps ? c.received(uniform_offset(c)) : o.recv;
   if (!all_fit(c))
     return exchange(c, c.at_root() ? uniform_blocks(c, all, own_memory(c)) : no_blocks(),
                     only_for(same_block(c, own, o.count, o.recv_memory), o.root), false);

@@ -124,7 +124,7 @@ struct call {
   bool at_root() const { return comm.rank == operation.root; }
   /// The input, where every rank may say MPI_IN_PLACE.
   const void* input() const { return in_place() ? MPI_IN_PLACE : operation.send; }
-  /// The input at its place in recv, `elements` from the start.
+  /// The input in recv, `elements` from its start.
   std::byte* received(std::uint64_t elements = 0) const {
     return static_cast<std::byte*>(operation.recv) + elements * operation.element_size;
   }

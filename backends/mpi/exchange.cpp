@@ -36,14 +36,14 @@ int save_blocks(call& c, const layout& from) {
   std::uint64_t bytes = 0;
   for (int r = 0; r < c.comm.size; ++r)
     if (r != c.comm.rank) bytes += from.count(r) * element;
-  std::byte* place = c.request.reserve_scratch(bytes);
+  std::byte* at = c.request.reserve_scratch(bytes);
   for (int r = 0; r < c.comm.size; ++r) {
     if (r == c.comm.rank) continue;
     const std::uint64_t n = from.count(r) * element;
     const int code =
-        copy_block(c.comm, place, from.base + from.at(r) * element, n, on_device(from));
+        copy_block(c.comm, at, from.base + from.at(r) * element, n, on_device(from));
     if (code != MPI_SUCCESS) return code;
-    place += n;
+    at += n;
   }
   return MPI_SUCCESS;
 }
@@ -71,12 +71,12 @@ sucl_status send_block(call& c, int peer, const std::byte* data, std::uint64_t n
 }
 
 sucl_status send_saved(call& c, const layout& from) {
-  const std::byte* place = c.request.scratch.get();
+  const std::byte* at = c.request.scratch.get();
   for (int r = 0; r < c.comm.size; ++r) {
     if (r == c.comm.rank) continue;
-    const sucl_status status = send_block(c, r, place, from.count(r));
+    const sucl_status status = send_block(c, r, at, from.count(r));
     if (status != SUCL_SUCCESS) return status;
-    place += from.count(r) * c.operation.element_size;
+    at += from.count(r) * c.operation.element_size;
   }
   return SUCL_SUCCESS;
 }

@@ -79,8 +79,8 @@ bool advance(sucl_group& group, sucl_oob_request& e) {
     }
     if (e.have == group.size) return true;
     const int count = std::min(e.have, group.size - e.have);
-    std::byte* place = e.blocks.data() + static_cast<std::size_t>(e.have) * e.bytes;
-    e.code = MPI_Irecv(place, count, e.block, peer(e.have), group.exchange_tag(),
+    std::byte* block = e.blocks.data() + static_cast<std::size_t>(e.have) * e.bytes;
+    e.code = MPI_Irecv(block, count, e.block, peer(e.have), group.exchange_tag(),
                        group.over->comm(), &e.handles[0]);
     if (e.code == MPI_SUCCESS)
       e.code = MPI_Isend(e.blocks.data(), count, e.block, peer(-e.have), group.exchange_tag(),
@@ -167,7 +167,7 @@ sucl_status agree(const sucl_core* core, const medium_ptr& over, std::int32_t co
 }
 
 // The ranks that the members of `comm` have in the medium; empty if some are not in it.
-std::vector<int> places_in(const medium& over, MPI_Comm comm) {
+std::vector<int> world_ranks_in(const medium& over, MPI_Comm comm) {
   MPI_Group theirs = MPI_GROUP_NULL, ours = MPI_GROUP_NULL;
   MPI_Comm_group(comm, &theirs);
   MPI_Comm_group(over.comm(), &ours);
@@ -291,7 +291,7 @@ sucl_status adopt(const sucl_core* core, MPI_Comm comm, sucl_group** group) {
   }
   // Whether all know a medium with all of them in it, so that they do the same: none may if this is
   // the first of all groups, nor if processes of another MPI_COMM_WORLD are among them.
-  proposal mine{over && !places_in(*over, comm).empty() ? 1 : 0, 0, 0, 0, 0};
+  proposal mine{over && !world_ranks_in(*over, comm).empty() ? 1 : 0, 0, 0, 0, 0};
   std::vector<proposal> all(static_cast<std::size_t>(size));
   int code = ask_all(comm, mine, all);
   if (code != MPI_SUCCESS) return fail_native(core, code, "MPI_Iallgather");

@@ -131,7 +131,8 @@ sucl_status issue_sendrecv(call& c) {
   return SUCL_SUCCESS;
 }
 
-// The parts progress together, so no part may block. Receives first: what arrives finds its place.
+// The parts progress together, so no part may block. Receives come first, so that every
+// message finds its memory.
 sucl_status issue_group(call& c) {
   const sucl_operation* parts = c.operation.parts;
   const auto part_count = c.operation.part_count;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What differs between MPI libraries, in one place, and how their errors become SuCL's.
+/// All that differs between MPI libraries, and how their errors become SuCL's.
 #pragma once
 
 #include <sucl/abi/bootstrap.h>

@@ -73,7 +73,7 @@ struct library_api {
               stream_handle stream);
   int (*recv)(void* data, std::size_t count, int type, int peer, comm_handle comm,
               stream_handle stream);
-  // Memory that ranks map at the same place of a window; null in versions that lack it.
+  // Memory that ranks map at the same offset of a window; null in versions that lack it.
   int (*mem_alloc)(void** memory, std::size_t bytes);
   int (*mem_free)(void* memory);
   int (*window_register)(comm_handle comm, void* memory, std::size_t bytes, window_handle* window,

@@ -35,7 +35,7 @@ std::vector<std::byte> read(sycl::buffer<T, 1>& buffer, std::size_t bytes) {
 }
 
 template <class T>
-void add_library(testbed& bed, const workplace& at, const problem& p,
+void add_library(testbed& bed, const bench_context& at, const problem& p,
                  const std::shared_ptr<buffers<T>>& memory) {
   auto arrays = std::make_shared<blocks>(p);
   if (at.wanted->blocking) {
@@ -55,7 +55,7 @@ void add_library(testbed& bed, const workplace& at, const problem& p,
 
 // Listing 1 of the SuCL paper: the host gets at the buffers, and MPI gets their addresses.
 template <class T>
-void add_host_accessor(testbed& bed, const workplace& at, const problem& p,
+void add_host_accessor(testbed& bed, const bench_context& at, const problem& p,
                        const std::shared_ptr<buffers<T>>& memory) {
   if (!at.raw || !at.wanted->against_host_accessor) return;
   auto prepared = at.raw->prepare(p, in_place(p) ? nullptr : memory.get(), memory.get());
@@ -84,7 +84,7 @@ void add_host_accessor(testbed& bed, const workplace& at, const problem& p,
 }
 
 template <class T>
-testbed make(const workplace& at, const problem& p) {
+testbed make(const bench_context& at, const problem& p) {
   auto memory = std::make_shared<buffers<T>>(p);
   const std::size_t bytes = recv_elements(p) * sizeof(T);
   testbed bed;
@@ -98,7 +98,7 @@ testbed make(const workplace& at, const problem& p) {
 
 }  // namespace
 
-testbed make_buffer_testbed(const workplace& at, const problem& p) {
+testbed make_buffer_testbed(const bench_context& at, const problem& p) {
   return with_element_type(p.element_size(),
                            [&](auto sample) { return make<decltype(sample)>(at, p); });
 }

@@ -45,7 +45,7 @@ struct testbed {
 };
 
 /// What measurements need of the process.
-struct workplace {
+struct bench_context {
   communicator comm;
   const baseline* raw = nullptr;  ///< null: no comparisons with MPI
   bare_nccl* bare = nullptr;      ///< null: no comparisons with bare NCCL
@@ -54,7 +54,7 @@ struct workplace {
   device_clock* bare_clock = nullptr;   ///< of bare NCCL's stream
 };
 
-testbed make_usm_testbed(const workplace& at, const problem& p, memory where);
-testbed make_buffer_testbed(const workplace& at, const problem& p);
+testbed make_usm_testbed(const bench_context& at, const problem& p, memory where);
+testbed make_buffer_testbed(const bench_context& at, const problem& p);
 
 }  // namespace sucl::bench

@@ -28,7 +28,7 @@ std::string name_of(memory where) {
   }
 }
 
-void* allocate(memory where, std::size_t bytes, const workplace& at) {
+void* allocate(memory where, std::size_t bytes, const bench_context& at) {
   const std::size_t size =
       (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   const sycl::queue queue = at.comm.queue();
@@ -52,7 +52,7 @@ void* allocate(memory where, std::size_t bytes, const workplace& at) {
 class region {
  public:
   // `shared`: bytes of the largest region of any rank, which symmetric memory has on all.
-  region(memory where, std::size_t bytes, std::size_t shared, const workplace& at)
+  region(memory where, std::size_t bytes, std::size_t shared, const bench_context& at)
       : m_where(where),
         m_bytes(bytes),
         m_comm(at.comm),
@@ -115,7 +115,7 @@ struct regions {
 };
 
 // The clock of the communicator's queue, where that is where the work goes.
-device_clock* clock_of(const workplace& at, const problem& p) {
+device_clock* clock_of(const bench_context& at, const problem& p) {
   if (!at.queue_clock) return nullptr;
   const std::string how = at.comm.explain(p.of, p.bytes(), p.element, p.reduction);
   const bool differs = how.find("by event ") != std::string::npos;
@@ -135,7 +135,7 @@ int operations_of_sequence(const problem& p) {
 
 // A sequence of calls that is replayed, and the same number of starts of a persistent operation.
 template <class T>
-void add_sequences(testbed& bed, const workplace& at, const problem& p,
+void add_sequences(testbed& bed, const bench_context& at, const problem& p,
                    const std::shared_ptr<regions>& memory, const std::shared_ptr<blocks>& arrays) {
   const auto* send = static_cast<const T*>(memory->send.data());
   auto* recv = static_cast<T*>(memory->recv.data());
@@ -160,7 +160,7 @@ void add_sequences(testbed& bed, const workplace& at, const problem& p,
 }
 
 template <class T>
-void add_library(testbed& bed, const workplace& at, const problem& p,
+void add_library(testbed& bed, const bench_context& at, const problem& p,
                  const std::shared_ptr<regions>& memory) {
   auto arrays = std::make_shared<blocks>(p);
   if (at.wanted->blocking) {
@@ -201,7 +201,7 @@ void add_library(testbed& bed, const workplace& at, const problem& p,
 
 // MPI must not be given memory that the host cannot read unless it says it takes it: it would
 // crash.
-bool mpi_reads(const workplace& at, memory where) {
+bool mpi_reads(const bench_context& at, memory where) {
   if (where != memory::device && where != memory::registered) return true;
   const auto& members = at.comm.members();
   return std::all_of(members.begin(), members.end(), [](const member& m) {
@@ -214,7 +214,7 @@ bool mpi_reads(const workplace& at, memory where) {
 }
 
 // NCCL as a program calls it, and a graph of as many of its calls as a sequence of ours has.
-void add_bare_nccl(testbed& bed, const workplace& at, const problem& p,
+void add_bare_nccl(testbed& bed, const bench_context& at, const problem& p,
                    const std::shared_ptr<regions>& memory) {
   const void* send = in_place(p) ? nullptr : memory->send.data();
   const auto bare = at.bare->prepare(p, send, memory->recv.data());
@@ -236,7 +236,7 @@ void add_bare_nccl(testbed& bed, const workplace& at, const problem& p,
 
 }  // namespace
 
-testbed make_usm_testbed(const workplace& at, const problem& p, bench::memory where) {
+testbed make_usm_testbed(const bench_context& at, const problem& p, bench::memory where) {
   const std::size_t size = p.element_size();
   std::uint64_t max_sent = 0, max_received = 0;
   problem other = p;

@@ -42,7 +42,7 @@ std::string only(const tried& t, kind what) {
 
 class device_tuner {
  public:
-  device_tuner(const tuning_request& wanted, const workplace& at, together& ranks)
+  device_tuner(const tuning_request& wanted, const bench_context& at, together& ranks)
       : m_wanted(wanted), m_at(at), m_ranks(ranks) {}
 
   std::vector<tuned_point> run() {
@@ -132,7 +132,7 @@ class device_tuner {
   }
 
   const tuning_request& m_wanted;
-  workplace m_at;
+  bench_context m_at;
   together& m_ranks;
   clock::time_point m_begin = clock::now();
 };
@@ -158,7 +158,7 @@ tuning_result run_device_tuning(const tuning_request& wanted, const std::string&
   how.back_to_back = !how.on_device;
   std::optional<device_clock> timer;
   if (how.on_device) timer.emplace(device_number(queue), stream);
-  workplace at{rt.world(queue), nullptr, nullptr, &how, timer ? &*timer : nullptr, nullptr};
+  bench_context at{rt.world(queue), nullptr, nullptr, &how, timer ? &*timer : nullptr, nullptr};
   tuning_result result;
   result.rank = hosts.rank();
   result.ranks = hosts.size();

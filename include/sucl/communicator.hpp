@@ -333,7 +333,8 @@ class [[nodiscard]] SUCL_API group_member : public detail::operations<group_memb
 ///
 /// Of several ranks that one thread has, from runtime::world(queues): operations of any kind, by
 /// on(). All are started before any is waited for. Sends and receives of a communicator are one
-/// operation, in the place of the first of them. Where the call throws, those before were started.
+/// operation, at the position of the first of them. Where the call throws, those before were
+/// started.
 class SUCL_API group : public detail::point_to_point<group, void> {
  public:
   /// Of several communicators.

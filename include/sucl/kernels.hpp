@@ -99,10 +99,10 @@ namespace detail {
 
 /// What a kernel is given besides its parameters.
 struct argument {
-  enum class place { pointer, buffer, local };
+  enum class storage { pointer, buffer, local };
   const std::type_info* element;
   bool is_constant;  ///< of a pointer
-  place where;
+  storage where;
   ::sycl::access_mode mode;  ///< of a buffer
 };
 
@@ -111,18 +111,18 @@ struct argument_traits;
 template <class T>
 struct argument_traits<T*> {
   static argument describe() {
-    return {&typeid(T), std::is_const_v<T>, argument::place::pointer,
+    return {&typeid(T), std::is_const_v<T>, argument::storage::pointer,
             ::sycl::access_mode::read_write};
   }
 };
 template <class T, ::sycl::access_mode Mode>
 struct argument_traits<buffer_use<T, Mode>> {
-  static argument describe() { return {&typeid(T), false, argument::place::buffer, Mode}; }
+  static argument describe() { return {&typeid(T), false, argument::storage::buffer, Mode}; }
 };
 template <class T>
 struct argument_traits<local_use<T>> {
   static argument describe() {
-    return {&typeid(T), false, argument::place::local, ::sycl::access_mode::read_write};
+    return {&typeid(T), false, argument::storage::local, ::sycl::access_mode::read_write};
   }
 };
 
@@ -247,9 +247,9 @@ template <class Kernel, class... Memory>
       queue.get_context(), detail::entry<Kernel, std::decay_t<Memory>...>::number);
   return queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
-    int place = 0;
-    h.set_arg(place, kernel);
-    (h.set_arg(++place, detail::bind(memory, h)), ...);
+    int index = 0;
+    h.set_arg(index, kernel);
+    (h.set_arg(++index, detail::bind(memory, h)), ...);
     h.parallel_for(range, compiled);
   });
 #else

@@ -113,7 +113,7 @@ class [[nodiscard]] SUCL_API neighborhood
   /// The rank of each neighbour, or no_rank.
   [[nodiscard]] std::vector<int> sources() const;
   [[nodiscard]] std::vector<int> destinations() const;
-  /// This rank's place in the grid; empty for another graph.
+  /// This rank's coordinates in the grid; empty for another graph.
   [[nodiscard]] const std::vector<int>& coordinates() const { return m_coordinates; }
 
   /// Valid as long as this object is.

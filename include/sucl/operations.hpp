@@ -212,7 +212,7 @@ class operations : public point_to_point<Derived, Result> {
   /// @}
 
   /// @name Allgather: the `count` elements of each rank, in rank order, to every rank.
-  /// In place, each rank's contribution is at its place in `data`. With buffers the block is what
+  /// In place, each rank's contribution is its own block of `data`. With buffers the block is what
   /// `send` holds.
   /// @{
   template <class T>
@@ -316,7 +316,7 @@ class operations : public point_to_point<Derived, Result> {
 
   /// @name Gather: the `count` elements of each rank, in rank order, to `recv` of rank `root`.
   /// `recv` is not touched elsewhere and may be null. In place (`data`): on the root all blocks,
-  /// its own already at its place; elsewhere the block to send.
+  /// its own already in it; elsewhere the block to send.
   /// @{
   template <class T>
   Result gather(const T* send, T* recv, std::size_t count, int root, const events& deps = {}) {

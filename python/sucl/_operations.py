@@ -110,16 +110,16 @@ class Operations(Generic[Result]):
                   deps: Events = None) -> Result:
         """The block `send` of each rank, in the order of the ranks, to `recv` of every rank.
 
-        In place each rank's block is at its place in the array.
+        In place each rank contributes its own block of the array.
         """
         return self._post(_ALLGATHER, send, recv, deps=deps)
 
     def allgatherv(self, send: Array, recv: Optional[Array], counts: Sequence[int],
                    displs: Optional[Sequence[int]] = None, *, deps: Events = None) -> Result:
-        """Blocks of different sizes: ``counts[r]`` elements of rank r to place ``displs[r]``.
+        """Blocks of different sizes: ``counts[r]`` elements of rank r to index ``displs[r]``.
 
         Both are the same on every rank; without `displs` the blocks follow one another. With None
-        for `recv` each rank's block is at its place in `send`.
+        for `recv` each rank contributes its own block of `send`.
         """
         return self._post(_ALLGATHERV, send, recv, deps=deps,
                           arrays=(None, None, counts, _displacements(counts, displs)))
@@ -147,7 +147,7 @@ class Operations(Generic[Result]):
         """The block `send` of each rank, in the order of the ranks, to `recv` of rank `root`.
 
         Elsewhere `recv` may be left out. Where the root leaves it out, its `send` has all blocks,
-        its own already in its place.
+        its own already among them.
         """
         return self._post(_GATHER, send, recv, 0, root, deps)
 

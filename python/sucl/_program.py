@@ -30,18 +30,18 @@ def config() -> None:
     """The program `sucl-config`: says where things are."""
     parser = argparse.ArgumentParser(
         prog="sucl-config", description="Says where the package has what C++ programs need.")
-    places = {
+    folders = {
         "cmake-dir": (FOLDER / "lib" / "cmake" / "sucl", "the folder for CMake's sucl_DIR"),
         "include-dir": (FOLDER / "include", "the folder of the headers"),
         "lib-dir": (FOLDER / "lib", "the folder of the libraries"),
         "prefix": (FOLDER, "the folder of it all")}
-    for option, (_, about) in places.items():
+    for option, (_, about) in folders.items():
         parser.add_argument(f"--{option}", action="store_true", help=about)
     parser.add_argument("--version", action="store_true", help="SuCL's version")
     given = vars(parser.parse_args())
     if not any(given.values()):
-        parser.error("say what you want to know: " + ", ".join(f"--{o}" for o in places))
-    for option, (path, _) in places.items():
+        parser.error("say what you want to know: " + ", ".join(f"--{o}" for o in folders))
+    for option, (path, _) in folders.items():
         if given[option.replace("-", "_")]:
             print(path)
     if given["version"]:

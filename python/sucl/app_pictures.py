@@ -58,9 +58,9 @@ def comd(axes, source, grid):
     size = [float(x) for x in re.findall(r"[\d.]+", frame[1].split("Properties")[0])[::4]]
     atoms = np.array([[float(x) for x in line.split()[1:4]] for line in frame[2:]])
     atoms = atoms[atoms[:, 2] % size[2] < 4]
-    place = [(atoms[:, d] % size[d] / size[d] * grid[d]).astype(int) for d in (0, 1)]
+    part_of = [(atoms[:, d] % size[d] / size[d] * grid[d]).astype(int) for d in (0, 1)]
     axes.scatter(atoms[:, 0] % size[0], atoms[:, 1] % size[1], s=28, edgecolors="black",
-                 linewidths=0.3, c=place[0] * grid[1] + place[1], cmap="Set2", vmin=0, vmax=7)
+                 linewidths=0.3, c=part_of[0] * grid[1] + part_of[1], cmap="Set2", vmin=0, vmax=7)
     axes.set_aspect("equal")
 
 
@@ -72,13 +72,13 @@ def transpose(figure, grid):
     colours = plt.get_cmap("Set2")
     for number, (title, parts) in enumerate(shapes):
         axes = figure.add_subplot(1, 3, number + 1, projection="3d")
-        place = [np.arange(n) * p // n for p in parts]
+        part_of = [np.arange(n) * p // n for p in parts]
         used = [p for p in range(3) if parts[p] > 1]
         owner = np.zeros((n, n, n), int)
         for d in used:
             shape = [1, 1, 1]
             shape[d] = n
-            owner = owner * parts[d] + place[d].reshape(shape)
+            owner = owner * parts[d] + part_of[d].reshape(shape)
         axes.voxels(np.ones((n, n, n)), facecolors=colours(owner), edgecolor="none", shade=True)
         axes.set_title(title, fontsize=9)
         axes.set_axis_off()

@@ -82,7 +82,7 @@ class UserOp:
         longest.allreduce(comm.blocking, x, result)
 
     The function is given two arrays of numpy, of one dimension and any equal size: elements of
-    lower ranks, and those of higher ranks in the same places. It returns their combinations, and
+    lower ranks, and those of higher ranks at the same indices. It returns their combinations, and
     keeps neither array. It may be called by any thread. What it raises is raised by this rank's
     call or event; the results are undefined then, and other ranks get no error.
 

@@ -70,10 +70,10 @@ class _Exchanges(Generic[Result]):
         """Blocks of different sizes; without displacements they follow one another."""
         to, sources = self._destinations, self._sources
         starts = [0, *accumulate(send_counts)][:-1] if send_displs is None else send_displs
-        places = [0, *accumulate(recv_counts)][:-1] if recv_displs is None else recv_displs
+        displs = [0, *accumulate(recv_counts)][:-1] if recv_displs is None else recv_displs
         return self._start(send, _of_all(starts, to, "displacements to send"),
                            _of_all(send_counts, to, "counts to send"), recv,
-                           _of_all(places, sources, "displacements to receive"),
+                           _of_all(displs, sources, "displacements to receive"),
                            _of_all(recv_counts, sources, "counts to receive"), deps)
 
     def exchange(self, sends: Sequence[Array], recvs: Sequence[Array], *,
@@ -139,7 +139,7 @@ class Neighborhood(_Exchanges[Event]):
 
     @property
     def coordinates(self) -> List[int]:
-        """This rank's place in the grid; empty for another graph."""
+        """This rank's coordinates in the grid; empty for another graph."""
         return self._core.coordinates()
 
     @property

@@ -116,14 +116,14 @@ def others_name(series):
     return " or ".join(names)
 
 
-def draw_panel(figure, place, subject, memory, series):
+def draw_panel(figure, cell, subject, memory, series):
     """The two panels of one subject and memory."""
     sizes = sorted({row["bytes"] for points in series.values() for row in points if row["bytes"]})
     if not sizes:
         return None
     compared = bool(ratios(series))
-    parts = place.subgridspec(2, 1, height_ratios=(2.2, 1), hspace=0.16) if compared else None
-    top = figure.add_subplot(parts[0] if compared else place)
+    parts = cell.subgridspec(2, 1, height_ratios=(2.2, 1), hspace=0.16) if compared else None
+    top = figure.add_subplot(parts[0] if compared else cell)
     draw_latency(top, series, sizes)
     top.set_title(title_of(subject, memory), loc="left", fontweight="bold",
                   pad=style.legend_above(top))

@@ -14,8 +14,8 @@ been given; `Work.wait()` has the current stream wait, not the thread. sucl has 
 SYCL implementation that has the device.
 
 The process group is a C++ extension, which the first group compiles against the torch at hand, in
-about half a minute; it is kept in ~/.cache/sucl. Where it cannot be compiled one in Python takes
-its place, which does the same more slowly and has less: see the reference. TORCH_SUCL=native makes
+about half a minute; it is kept in ~/.cache/sucl. Where it cannot be compiled one in Python is
+used, which does the same more slowly and has less: see the reference. TORCH_SUCL=native makes
 that an error, TORCH_SUCL=python asks for it.
 """
 

@@ -4,7 +4,7 @@
 
 from .errors import InvalidArgumentError, InvalidTypeError
 
-#: In the place of the other rank of a message: there is none.
+#: The other rank of a message that goes nowhere.
 NO_RANK = -1
 
 #: Kinds of operation, and SuCL's numbers of them.

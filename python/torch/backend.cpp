@@ -58,7 +58,7 @@ std::shared_ptr<track> backend::track_on(c10::Device gpu, int peer) {
 
 flight backend::begin(const at::Tensor& like, int peer) {
   flight f;
-  check_place(like);
+  check_device(like);
   if (like.device().is_cpu()) return f;
   f.on = track_on(like.device(), peer);
   f.on->sweep();

@@ -87,7 +87,7 @@ inline void check_at_root(const std::vector<tensors>& all, bool is_root, int ran
   }
 }
 
-/// Throws unless this rank's block is as large as its place among all ranks' blocks.
+/// Throws unless this rank's block is as large as its part of all ranks' blocks.
 inline void check_own_block(const at::Tensor& own, const tensors& of_all, int rank) {
   const auto room = of_all[static_cast<std::size_t>(rank)].numel();
   if (room != own.numel())

@@ -14,7 +14,7 @@ backend::request backend::allreduce_sparse(tensors& list, const c10d::AllreduceO
     throw failure(SUCL_ERROR_UNSUPPORTED,
                   "unsupported reduction operation: sparse tensors have none but SUM", "Use SUM");
   const at::Tensor& t = list[0];
-  check_place(t._values());
+  check_device(t._values());
   const at::Tensor mine = t.is_coalesced() ? t : t.coalesce();
   const auto ranks = static_cast<std::size_t>(getSize());
   const at::Tensor count = at::full({1}, mine._nnz(), at::kLong);

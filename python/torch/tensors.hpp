@@ -21,8 +21,7 @@ namespace sucl::torch {
 
 using tensors = std::vector<at::Tensor>;
 
-/// Memory that is written in the place of tensors that are not dense, and is copied to them in the
-/// end.
+/// Memory that is written instead of tensors that are not dense, and is copied to them in the end.
 using copies = std::vector<std::pair<at::Tensor, at::Tensor>>;
 
 inline sucl_type type_of(at::ScalarType t) {
@@ -86,8 +85,8 @@ inline tensors scaled(tensors list, const c10d::ReduceOp& op) {
   return list;
 }
 
-/// Throws unless SuCL has memory of that place, and the elements lie there plainly.
-inline void check_place(const at::Tensor& t) {
+/// Throws unless SuCL takes memory of the device of the tensor, and the elements lie there plainly.
+inline void check_device(const at::Tensor& t) {
   if (!t.device().is_cpu() && !t.device().is_cuda())
     throw failure(SUCL_ERROR_INVALID_MEMORY,
                   "a tensor is on " + t.device().str() +
@@ -101,7 +100,7 @@ inline void check_place(const at::Tensor& t) {
 
 /// What an operation reads: the tensor, or a contiguous copy.
 inline at::Tensor dense(const at::Tensor& t) {
-  check_place(t);
+  check_device(t);
   if (t.is_contiguous() && !t.is_conj() && !t.is_neg()) return t;
   return t.detach().resolve_conj().resolve_neg().contiguous();
 }
@@ -113,7 +112,7 @@ inline at::Tensor writable(const at::Tensor& t, copies& finish) {
   return data;
 }
 
-/// Copies what was written in the place of tensors to them. Tensors of inference are written in
+/// Copies what was written instead of tensors to them. Tensors of inference are written in
 /// that mode alone, which this thread may be in or not.
 inline void copy_back(const copies& finish) {
   for (const auto& [to, from] : finish) {
@@ -125,7 +124,7 @@ inline void copy_back(const copies& finish) {
 inline bool follow_each_other(const tensors& list) {
   const char* next = nullptr;
   for (const at::Tensor& t : list) {
-    check_place(t);
+    check_device(t);
     if (!t.is_contiguous() || t.is_conj() || t.is_neg()) return false;
     const auto* at = static_cast<const char*>(t.const_data_ptr());
     if (next && t.numel() > 0 && at != next) return false;

@@ -28,18 +28,18 @@ SUCL_CORE_API std::string bounds_text(double value);
 SUCL_CORE_API std::string bounds_text(std::uint64_t value);
 SUCL_CORE_API std::string bounds_text(std::int64_t value);
 
-/// Throws unless `value` is within `range`: with `place` (as in "file m.toml:3:7"), the key, the
+/// Throws unless `value` is within `range`: with `location` (as in "file m.toml:3:7"), the key, the
 /// value, and the range. Both words may be empty where the catcher adds them.
 template <class T>
-void check_bounds(const std::string& place, const std::string& key, T value, bounds<T> range,
+void check_bounds(const std::string& location, const std::string& key, T value, bounds<T> range,
                   errc code = errc::configuration) {
   if (range.contain(value)) return;
   const std::string message =
       (key.empty() ? key : key + " = ") + bounds_text(value) + " is out of range";
   const std::string hint =
       "Write a number from " + bounds_text(range.low) + " to " + bounds_text(range.high) + ".";
-  if (code == errc::configuration) refuse(place, message, hint);
-  fail(code, place.empty() ? message : place + ": " + message, hint);
+  if (code == errc::configuration) refuse(location, message, hint);
+  fail(code, location.empty() ? message : location + ": " + message, hint);
 }
 
 }  // namespace sucl::base

@@ -43,11 +43,11 @@ std::optional<unsigned> shift_of_unit(std::string_view unit) {
   const std::string word = lower(unit);
   if (word.empty() || word == "b") return 0;
   constexpr std::string_view letters = "kmgt";
-  const auto place = letters.find(word.front());
-  if (place == std::string_view::npos) return std::nullopt;
+  const auto at = letters.find(word.front());
+  if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = std::string_view(word).substr(1);
   if (!rest.empty() && rest != "i" && rest != "b" && rest != "ib") return std::nullopt;
-  return 10 * (static_cast<unsigned>(place) + 1);
+  return 10 * (static_cast<unsigned>(at) + 1);
 }
 
 using number_parser = std::uint64_t (*)(std::string_view);

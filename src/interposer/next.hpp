@@ -16,7 +16,7 @@ namespace sucl::interposer {
 /// of another tool if one is loaded, else the MPI library's.
 template <class Function>
 Function* find_next(const char* name, Function* of_library) {
-  // Where libsucl_pmpi.so is in this one's place in that order.
+  // Where libsucl_pmpi.so stands for this library in that order.
   const auto in_order =
       reinterpret_cast<void* (*)(const char*)>(dlsym(RTLD_DEFAULT, "sucl_pmpi_next"));
   void* const found = in_order ? in_order(name) : dlsym(RTLD_NEXT, name);

@@ -79,7 +79,7 @@ void flows::join(std::uint32_t index, double bytes) {
   for (demand& d : through(b)) {
     limit& l = m_limits[d.limit];
     if (b.members.empty()) {
-      d.place = static_cast<std::uint32_t>(l.bundles.size());
+      d.position = static_cast<std::uint32_t>(l.bundles.size());
       l.bundles.push_back(index);
       if (m_states[d.limit] != state::loose) b.tight |= bit_of(b, d);
     }
@@ -100,10 +100,10 @@ void flows::leave(std::uint32_t index) {
     l.wanted = l.count == 0 ? 0 : l.wanted - d.weight * b.bound;
     if (!b.members.empty()) continue;
     const std::uint32_t last = l.bundles.back();
-    l.bundles[d.place] = last;
+    l.bundles[d.position] = last;
     l.bundles.pop_back();
     for (demand& other : through(m_bundles[last]))
-      if (other.limit == d.limit) other.place = d.place;
+      if (other.limit == d.limit) other.position = d.position;
   }
   touch(index);
 }
@@ -140,7 +140,7 @@ void flows::postpone(double seconds, ticks now) {
 
 void flows::put_end(std::size_t at, std::uint32_t index) {
   m_ends[at] = index;
-  m_bundles[index].place = static_cast<std::uint32_t>(at);
+  m_bundles[index].position = static_cast<std::uint32_t>(at);
 }
 
 // Moves an entry of the heap to where it belongs.
@@ -160,15 +160,15 @@ void flows::move_end(std::size_t at) {
 void flows::set_end(std::uint32_t index, ticks end) {
   bundle& b = m_bundles[index];
   if (b.end == never) {
-    b.place = static_cast<std::uint32_t>(m_ends.size());
+    b.position = static_cast<std::uint32_t>(m_ends.size());
     m_ends.push_back(index);
   }
   b.end = end;
-  move_end(b.place);
+  move_end(b.position);
 }
 
 void flows::remove_end(std::uint32_t index) {
-  const std::size_t at = m_bundles[index].place;
+  const std::size_t at = m_bundles[index].position;
   m_bundles[index].end = never;
   const std::uint32_t last = m_ends.back();
   m_ends.pop_back();

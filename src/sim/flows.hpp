@@ -28,7 +28,7 @@ inline double to_seconds(ticks t) { return static_cast<double>(t) / ticks_per_se
 /// What a flow takes of a limit.
 struct demand {
   std::uint32_t limit = 0;
-  std::uint32_t place = 0;  ///< of the flow's bundle among those of the limit
+  std::uint32_t position = 0;  ///< of the flow's bundle among those of the limit
   double weight = 0;        ///< of the limit for each byte
 };
 
@@ -135,7 +135,7 @@ class flows {
     double bound = 0;                   // the rate that a flow would have alone
     ticks since = 0;
     ticks end = never;        // of the first flow
-    std::uint32_t place = 0;  // in the heap of ends
+    std::uint32_t position = 0;  // in the heap of ends
     std::uint32_t bound_by = 0;
     std::uint32_t settled = 0;  // flows that the rates were found for
     bool changed = false;       // may have other flows than that

@@ -18,16 +18,16 @@ limits::table limits::make(usage::part what, std::int64_t members, std::int64_t 
   t.transport = static_cast<std::uint8_t>(transport);
   t.ports = ports;
   t.capacity = capacity;
-  t.places = static_cast<std::uint64_t>(members * ports);
+  t.all_ports = static_cast<std::uint64_t>(members * ports);
   return t;
 }
 
 std::uint32_t& limits::table::at(std::int64_t member, std::int64_t port) {
   constexpr std::uint64_t max_dense = 1 << 20;
-  const auto place = static_cast<std::uint64_t>(member * ports + port);
-  if (places > max_dense) return sparse[place];
-  if (ids.empty()) ids.resize(places);
-  return ids[place];
+  const auto port_index = static_cast<std::uint64_t>(member * ports + port);
+  if (all_ports > max_dense) return sparse[port_index];
+  if (ids.empty()) ids.resize(all_ports);
+  return ids[port_index];
 }
 
 limits::limits(const machine& m, std::int32_t ranks, flows& f)

@@ -65,7 +65,7 @@ routes::routes(const plan::schedule& s, const machine& m, flows& f, const plan::
       m_flows(f),
       m_limits(m, s.what.ranks, f),
       m_paths(m),
-      m_places(256) {
+      m_slots(256) {
   join_transports();
   if (by) m_limits.merge_alike();
   m_of.reserve(plan::instruction_count(s));
@@ -118,32 +118,32 @@ void routes::add(std::int32_t rank, const instruction& i, bool first_of_kernel) 
 }
 
 std::uint32_t routes::find(const key& k, std::int32_t from, std::int32_t to, std::uint8_t level) {
-  if (place& known = place_of(k); known.route != route::none) return known.route;
-  if ((m_routes.size() + 1) * 2 > m_places.size()) grow();
+  if (slot& known = slot_of(k); known.route != route::none) return known.route;
+  if ((m_routes.size() + 1) * 2 > m_slots.size()) grow();
   route r;
   r.from = from;
   r.to = to;
   set_way(r, level);
   const auto index = static_cast<std::uint32_t>(m_routes.size());
   m_routes.push_back(r);
-  place_of(k) = {k, index};
+  slot_of(k) = {k, index};
   return index;
 }
 
-routes::place& routes::place_of(const key& k) {
+routes::slot& routes::slot_of(const key& k) {
   std::uint64_t h = (k.pair + k.manner * 0xbf58476d1ce4e5b9ull) * 0x9fb21c651e98df25ull;
   h ^= h >> 32;
-  const std::size_t mask = m_places.size() - 1;
+  const std::size_t mask = m_slots.size() - 1;
   std::size_t i = h & mask;
-  while (m_places[i].route != route::none && m_places[i].of != k) i = (i + 1) & mask;
-  return m_places[i];
+  while (m_slots[i].route != route::none && m_slots[i].of != k) i = (i + 1) & mask;
+  return m_slots[i];
 }
 
 void routes::grow() {
-  std::vector<place> old(m_places.size() * 2);
-  old.swap(m_places);
-  for (const place& p : old)
-    if (p.route != route::none) place_of(p.of) = p;
+  std::vector<slot> old(m_slots.size() * 2);
+  old.swap(m_slots);
+  for (const slot& p : old)
+    if (p.route != route::none) slot_of(p.of) = p;
 }
 
 std::size_t routes::transport(std::uint8_t plan_level, std::size_t level) const {

@@ -19,7 +19,7 @@ namespace sucl::sim {
 /// Latency and overhead as whole steps.
 ticks to_ticks(double seconds);
 
-/// How many instructions from `pc` on are one kernel: reduces into the same place.
+/// How many instructions from `pc` on are one kernel: reduces to the same address.
 std::uint32_t kernel_length(const plan::channel& code, std::uint32_t pc);
 
 /// What all instructions have in common that move bytes, or raise a flag, between the same ranks in
@@ -53,7 +53,7 @@ class routes {
   /// rank 0 is the one from it that a translation takes there.
   routes(const plan::schedule& s, const machine& m, flows& f, const plan::digits* by = nullptr);
 
-  /// The route of instruction `k` of all, counted by rank, channel and place.
+  /// The route of instruction `k` of all, counted by rank, channel and position.
   route& of(std::size_t k) { return m_routes[m_of[k]]; }
 
   /// Which of the routes that is.
@@ -90,7 +90,7 @@ class routes {
     std::uint64_t pair = 0, manner = 0;
     friend bool operator==(const key&, const key&) = default;
   };
-  struct place {
+  struct slot {
     key of;
     std::uint32_t route = route::none;
   };
@@ -99,7 +99,7 @@ class routes {
   void add_channel(std::int32_t rank, const plan::channel& code);
   void add(std::int32_t rank, const plan::instruction& i, bool first_of_kernel);
   std::uint32_t find(const key& k, std::int32_t from, std::int32_t to, std::uint8_t level);
-  place& place_of(const key& k);
+  slot& slot_of(const key& k);
   void grow();
   void set_way(route& r, std::uint8_t plan_level);
   const path& path_between(std::int32_t from, std::int32_t to);
@@ -119,7 +119,7 @@ class routes {
   std::vector<std::vector<std::uint8_t>> m_transports;  // [level of the plan][of the machine]
   std::vector<route> m_routes;
   std::vector<demand> m_demands;    // of all routes
-  std::vector<place> m_places;      // open addressing
+  std::vector<slot> m_slots;      // open addressing
   std::vector<std::uint32_t> m_of;  // by instruction
 };
 

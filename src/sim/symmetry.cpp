@@ -24,11 +24,11 @@ std::uint64_t mix(std::uint64_t h, double value) {
   return mix(h, std::bit_cast<std::uint64_t>(value));
 }
 
-std::uint64_t place_bits(std::int32_t place) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(place));
+std::uint64_t position_bits(std::int32_t position) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(position));
 }
 
-// What an instruction does, apart from its ranks and places.
+// What an instruction does, apart from its ranks and addresses.
 std::uint64_t action_key(const instruction& i) {
   return static_cast<std::uint64_t>(i.op) | static_cast<std::uint64_t>(i.level) << 8 |
          static_cast<std::uint64_t>(plan::is_remote(i.src)) << 16 |
@@ -86,7 +86,7 @@ symmetry::symmetry(std::int32_t ranks, const routes& all_routes)
 
 void symmetry::read(const plan::schedule& s, const routes& all_routes) {
   m_relations.resize(s.ranks.size());
-  m_place.assign(s.ranks.size(), nowhere);
+  m_position.assign(s.ranks.size(), nowhere);
   m_route_slot.assign(all_routes.count(), route::none);
   std::size_t instruction = 0;
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
@@ -101,7 +101,7 @@ void symmetry::read(const plan::schedule& s, const routes& all_routes) {
     m_limit_colours[i] = all_routes.class_of_limit(i);
 }
 
-// The colour of a program: peers and routes count by the place in which they come up.
+// The colour of a program: peers and routes count by the order in which they come up.
 std::uint64_t symmetry::read_program(const plan::program& p, std::size_t& instruction,
                                      const routes& all_routes, relations& of) {
   std::uint64_t h = p.channels.size();
@@ -112,36 +112,36 @@ std::uint64_t symmetry::read_program(const plan::program& p, std::size_t& instru
       h = mix(mix(h, action_key(i)), i.bytes);
       if (i.op == opcode::fence) continue;
       if (i.peer >= 0) {
-        std::int32_t& place = m_place[index(i.peer)];
-        if (place == nowhere) {
-          place = static_cast<std::int32_t>(of.peers.size());
+        std::int32_t& position = m_position[index(i.peer)];
+        if (position == nowhere) {
+          position = static_cast<std::int32_t>(of.peers.size());
           of.peers.push_back(i.peer);
         }
-        h = mix(h, place_bits(place));
+        h = mix(h, position_bits(position));
       }
-      std::uint32_t& place = m_route_slot[route_number];
-      if (place == route::none) {
-        place = static_cast<std::uint32_t>(of.route_numbers.size());
+      std::uint32_t& position = m_route_slot[route_number];
+      if (position == route::none) {
+        position = static_cast<std::uint32_t>(of.route_numbers.size());
         of.route_numbers.push_back(route_number);
         h = mix(mix(h, static_cast<std::uint64_t>(all_routes.at(route_number).latency)),
                 static_cast<std::uint64_t>(all_routes.at(route_number).overhead) << 8 |
                     all_routes.at(route_number).level);
       }
-      h = mix(h, std::uint64_t{place});
+      h = mix(h, std::uint64_t{position});
       if (i.op == opcode::signal || i.op == opcode::wait) h = mix(h, i.dst_offset);
     }
   }
-  for (const std::int32_t peer : of.peers) m_place[index(peer)] = nowhere;
+  for (const std::int32_t peer : of.peers) m_position[index(peer)] = nowhere;
   for (const std::uint32_t route_number : of.route_numbers)
     m_route_slot[route_number] = route::none;
   return h;
 }
 
-std::int32_t symmetry::place_of(std::int32_t rank, std::int32_t other) const {
+std::int32_t symmetry::position_of(std::int32_t rank, std::int32_t other) const {
   const std::vector<peer>& sorted = m_relations[index(rank)].sorted;
   const auto at = std::lower_bound(sorted.begin(), sorted.end(), other,
                                    [](const peer& a, std::int32_t b) { return a.rank < b; });
-  return at != sorted.end() && at->rank == other ? at->place : nowhere;
+  return at != sorted.end() && at->rank == other ? at->position : nowhere;
 }
 
 // Until no class falls apart, or every rank is alone.
@@ -164,7 +164,7 @@ void symmetry::refine_once(const routes& all_routes) {
     std::uint64_t& h = colours[r];
     for (const std::int32_t other : of.peers)
       h = mix(mix(h, m_colours[index(other)]),
-              place_bits(place_of(other, static_cast<std::int32_t>(r))));
+              position_bits(position_of(other, static_cast<std::int32_t>(r))));
     for (std::size_t w = 0; w < of.route_numbers.size(); ++w) {
       std::uint64_t load = mix(m_colours[r], w);
       for (const demand& d : all_routes.demands_of(all_routes.at(of.route_numbers[w]))) {
@@ -182,9 +182,9 @@ void symmetry::refine_once(const routes& all_routes) {
 std::pair<std::int32_t, std::int32_t> symmetry::pair_of(std::int32_t from, std::int32_t to) const {
   const std::int32_t first = first_of(from);
   if (first == from) return {from, to};
-  const std::int32_t place = place_of(from, to);
-  if (place == nowhere) return {from, to};  // nothing comes from there
-  return {first, m_relations[index(first)].peers[static_cast<std::size_t>(place)]};
+  const std::int32_t position = position_of(from, to);
+  if (position == nowhere) return {from, to};  // nothing comes from there
+  return {first, m_relations[index(first)].peers[static_cast<std::size_t>(position)]};
 }
 
 }  // namespace sucl::sim

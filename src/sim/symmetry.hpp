@@ -16,7 +16,7 @@ namespace sucl::sim {
 
 /// The classes of ranks, and of limits, that nothing tells apart: the coarsest equitable partition,
 /// found by colour refinement (Weisfeiler and Leman 1968; Paige and Tarjan 1987). Two ranks of a
-/// class have the same instructions with peers of the same classes in the same places, through
+/// class have the same instructions with peers of the same classes at the same positions, through
 /// limits of the same classes; two limits of a class carry as much of each class. So whatever
 /// happens to one happens to all of them, in the same step. Colours are 64-bit hashes.
 class symmetry {
@@ -42,10 +42,10 @@ class symmetry {
   std::pair<std::int32_t, std::int32_t> pair_of(std::int32_t from, std::int32_t to) const;
 
  private:
-  // A rank that another one names, and the place among all that it names.
+  // A rank that another one names, and its position among all that it names.
   struct peer {
     std::int32_t rank = 0;
-    std::int32_t place = 0;
+    std::int32_t position = 0;
   };
   // What a rank has to do with others, each in the order in which its program comes to them.
   struct relations {
@@ -58,14 +58,14 @@ class symmetry {
   void read(const plan::schedule& s, const routes& all_routes);
   std::uint64_t read_program(const plan::program& p, std::size_t& instruction,
                              const routes& all_routes, relations& of);
-  std::int32_t place_of(std::int32_t rank, std::int32_t peer) const;
+  std::int32_t position_of(std::int32_t rank, std::int32_t peer) const;
   void refine(const routes& all_routes);
   void refine_once(const routes& all_routes);
 
   std::vector<relations> m_relations;          // by rank
   std::vector<std::uint64_t> m_colours;        // by rank
   std::vector<std::uint64_t> m_limit_colours;  // by limit
-  std::vector<std::int32_t> m_place;           // by rank: its place among the peers of the one read
+  std::vector<std::int32_t> m_position;           // by rank: its position among the peers of the one read
   std::vector<std::uint32_t> m_route_slot;     // by route
   std::vector<std::int32_t> m_first, m_size;
   std::vector<std::uint32_t> m_first_limit, m_limit_size;

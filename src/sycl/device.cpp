@@ -208,19 +208,19 @@ bool complete(const std::vector<::sycl::event>& events) {
 }
 
 void set_addresses(sucl_operation& record, std::vector<sucl_operation>& parts,
-                   const buffer_place& place, void* address) {
-  sucl_operation& target = parts.empty() ? record : parts[place.part];
-  void* start = static_cast<std::byte*>(address) + place.start;
-  if (place.is_send)
+                   const buffer_operand& operand, void* address) {
+  sucl_operation& target = parts.empty() ? record : parts[operand.part];
+  void* start = static_cast<std::byte*>(address) + operand.start;
+  if (operand.is_send)
     target.send = start;
   else
     target.recv = start;
 }
 
 void set_memory(sucl_operation& record, std::vector<sucl_operation>& parts,
-                const buffer_place& place) {
-  sucl_operation& target = parts.empty() ? record : parts[place.part];
-  (place.is_send ? target.send_memory : target.recv_memory) = SUCL_MEMORY_SYSTEM;
+                const buffer_operand& operand) {
+  sucl_operation& target = parts.empty() ? record : parts[operand.part];
+  (operand.is_send ? target.send_memory : target.recv_memory) = SUCL_MEMORY_SYSTEM;
 }
 
 void refuse_command(communicator_state& state, const sucl_operation& record, const char* why) {

@@ -15,7 +15,7 @@
 namespace sucl {
 namespace {
 
-core::launch place(int rank, int size, const char* why) {
+core::launch launch_of(int rank, int size, const char* why) {
   if (size < 1 || rank < 0 || rank >= size)
     base::fail(errc::invalid_rank,
                "rank " + std::to_string(rank) + " of " + std::to_string(size) +
@@ -49,7 +49,7 @@ unique_id unique_id::from_string(const std::string& text) {
 }
 
 runtime runtime::join(const unique_id& id, int rank, int size) {
-  core::launch l = place(rank, size, "runtime::join with an id");
+  core::launch l = launch_of(rank, size, "runtime::join with an id");
   l.id = id.to_string();
   if (l.id.empty())
     base::fail(errc::invalid_argument, "the id is empty", "Make it with unique_id::make()");
@@ -58,7 +58,7 @@ runtime runtime::join(const unique_id& id, int rank, int size) {
 }
 
 runtime runtime::join(const rendezvous_store& store, int rank, int size) {
-  core::launch l = place(rank, size, "runtime::join with a store");
+  core::launch l = launch_of(rank, size, "runtime::join with a store");
   if (!store.put || !store.get || !store.wait)
     base::fail(errc::invalid_argument, "a function of the store is empty", "Set put, get and wait");
   core::program_store calls(store);

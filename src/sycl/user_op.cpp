@@ -119,7 +119,7 @@ class reduction {
   ::sycl::event sum(const events& deps) {
     const std::size_t n = m_r.counts[0];
     const std::size_t in = m_r.of == kind::reduce_scatter_block ? base::product(n, m_ranks) : n;
-    const bool fits = m_r.of == kind::allreduce;  // the results take its place
+    const bool fits = m_r.of == kind::allreduce;  // the results overwrite it
     const auto memory = take(fits ? 0 : in);
     void* const scaled = fits ? m_r.recv : memory->data();
     auto last = transform(m_r.send, scaled, in, deps);

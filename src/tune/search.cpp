@@ -471,10 +471,10 @@ class searcher {
     f.instructions = o.instructions;
     f.hash = o.hash;
     f.scratch_bytes = o.scratch_bytes;
-    const auto place =
+    const auto at =
         std::upper_bound(m_result.best.begin(), m_result.best.end(), f,
                          [](const found& a, const found& b) { return a.seconds < b.seconds; });
-    m_result.best.insert(place, std::move(f));
+    m_result.best.insert(at, std::move(f));
   }
 
   // Where every plan is beyond the budget there must still be an answer.

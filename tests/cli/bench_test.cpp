@@ -86,7 +86,7 @@ TEST(Reference, SumsAreTheSumsOfTheInputs) {
   EXPECT_GT(differing, 0) << "inputs of zeros would prove nothing";
 }
 
-TEST(Reference, MovedBlocksComeFromTheRightPlace) {
+TEST(Reference, MovedBlocksComeFromTheRightOffset) {
   const problem p = make(kind::alltoall, type::int16, op::none, 3, 1, 4);
   const auto expected = make_expected(p, untouched);
   ASSERT_EQ(expected.size(), 3 * 4 * 2u);

@@ -31,7 +31,7 @@ def hidden():
 
 
 def left(folder):
-    return [str(path) for place in ("/dev/shm", folder) for path in Path(place).iterdir()]
+    return [str(path) for where in ("/dev/shm", folder) for path in Path(where).iterdir()]
 
 
 def wait_for(files, process):

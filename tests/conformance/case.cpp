@@ -32,7 +32,7 @@ std::vector<std::string> list(factor f) {
     case f_memory:
       return {"device",   "host",     "shared", "system",   "buffer1d",
               "buffer2d", "buffer3d", "mixed",  "symmetric"};
-    case f_place: return {"out", "in"};
+    case f_in_place: return {"no", "yes"};
     case f_comm: return {"world", "in_order", "reversed", "host"};
     case f_root: return {"first", "last"};
     case f_count: {
@@ -52,7 +52,7 @@ bool op_fits(const test_case& c) {
 }
 
 // Which calls the API has in place, and out of place.
-bool place_fits(const test_case& c) {
+bool in_place_fits(const test_case& c) {
   const bool pointers = !is_buffer(c.at[f_memory]) && c.at[f_memory] != mixed_memory;
   switch (c.kind()) {
     case kind::broadcast: return c.in_place();
@@ -85,7 +85,7 @@ const std::vector<std::string>& names(factor f) {
 
 const char* factor_name(factor f) {
   static constexpr const char* all[] = {"kind",  "type", "op",    "form", "memory",
-                                        "place", "comm", "count", "root"};
+                                        "in_place", "comm", "count", "root"};
   return all[f];
 }
 
@@ -112,7 +112,7 @@ std::string test_case::text() const {
 
 bool valid(const test_case& c) {
   const int m = c.at[f_memory];
-  if (!op_fits(c) || !place_fits(c)) return false;
+  if (!op_fits(c) || !in_place_fits(c)) return false;
   if (c.kind() == kind::barrier)
     return c.at[f_type] == 0 && c.at[f_count] == 0 && c.at[f_root] == 0 && m == system_memory;
   if (!rooted(c.kind()) && m != mixed_memory && c.at[f_root] != 0) return false;

@@ -15,7 +15,7 @@
 namespace sucl::conformance {
 
 /// What varies from case to case. The values of a factor are indices of its names.
-enum factor { f_kind, f_type, f_op, f_form, f_memory, f_place, f_comm, f_count, f_root, factors };
+enum factor { f_kind, f_type, f_op, f_form, f_memory, f_in_place, f_comm, f_count, f_root, factors };
 
 /// How the call is made and awaited.
 enum form {
@@ -68,7 +68,7 @@ struct test_case {
   sucl::kind kind() const { return static_cast<sucl::kind>(at[f_kind]); }
   sucl::op op() const { return static_cast<sucl::op>(at[f_op]); }
   reference::element element() const;
-  bool in_place() const { return at[f_place] == 1; }
+  bool in_place() const { return at[f_in_place] == 1; }
   bool message() const {
     return kind() == kind::send || kind() == kind::recv || kind() == kind::sendrecv ||
            kind() == kind::group;

@@ -234,11 +234,11 @@ class suite {
     ::sycl::queue free(device_of(rt.rank()));
     ::sycl::queue in_order{free.get_context(), free.get_device(),
                            ::sycl::property::queue::in_order()};
-    m_places.push_back({rt.world(free), free});
-    m_places.push_back({rt.world(in_order), in_order});
-    const auto& world = m_places[0].comm;
-    m_places.push_back({world.split(0, -world.rank()), free});
-    m_places.push_back({rt.world(), std::nullopt});
+    m_comms.push_back({rt.world(free), free});
+    m_comms.push_back({rt.world(in_order), in_order});
+    const auto& world = m_comms[0].comm;
+    m_comms.push_back({world.split(0, -world.rank()), free});
+    m_comms.push_back({rt.world(), std::nullopt});
   }
 
   bool run() {
@@ -266,15 +266,15 @@ class suite {
   }
 
  private:
-  int rank() const { return m_places[0].comm.rank(); }
-  int ranks() const { return m_places[0].comm.size(); }
+  int rank() const { return m_comms[0].comm.rank(); }
+  int ranks() const { return m_comms[0].comm.size(); }
 
   // AdaptiveCpp's CPU backend has one lane for what works on buffers: a message in it may hold up
   // the one that it waits for. docs/reference/sycl-implementations.md
   bool waits_in_a_lane([[maybe_unused]] const test_case& c) const {
 #ifdef SYCL_IMPLEMENTATION_ACPP
     const int m = c.at[f_memory];
-    const auto& queue = m_places[static_cast<std::size_t>(c.at[f_comm])].queue;
+    const auto& queue = m_comms[static_cast<std::size_t>(c.at[f_comm])].queue;
     if (!wanted_devices().empty()) return m == mixed_memory || is_buffer(m);  // on every rank
     return (m == mixed_memory || is_buffer(m)) && (!queue || !queue->get_device().is_gpu());
 #else
@@ -295,7 +295,7 @@ class suite {
     const std::string wanted = std::string("executed by ") + m_options.how->backend + "\n";
     for (int k = 0; k <= SUCL_KIND_EXSCAN; ++k) {
       if (m_options.how->leaves && m_options.how->leaves(k)) continue;
-      const auto text = m_places[0].comm.explain(static_cast<kind>(k), 4096);
+      const auto text = m_comms[0].comm.explain(static_cast<kind>(k), 4096);
       if (text.find(wanted) != std::string::npos) continue;
       std::printf("not %s%s", wanted.c_str(), text.c_str());
       ++m_failures;
@@ -316,7 +316,7 @@ class suite {
       return;
     const std::string wanted = "executed by " + backend + "\n";
     for (int k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP; ++k) {
-      const auto text = m_places[0].comm.explain(static_cast<kind>(k), 4096);
+      const auto text = m_comms[0].comm.explain(static_cast<kind>(k), 4096);
       if (text.find(wanted) != std::string::npos) continue;
       std::printf("not %s%s", wanted.c_str(), text.c_str());
       ++m_failures;
@@ -324,7 +324,7 @@ class suite {
   }
 
   void run(const test_case& c) {
-    place& where = m_places[static_cast<std::size_t>(c.at[f_comm])];
+    comm_and_queue& where = m_comms[static_cast<std::size_t>(c.at[f_comm])];
     const int me = where.comm.rank();
     const flow f = flow_of(call_spec_of(c, ranks()), me, ranks());
     const images before = make_images(c, f, me, ranks());
@@ -355,7 +355,7 @@ class suite {
   const options& m_options;
   const char* m_program;
   std::string m_mpi;
-  std::vector<place> m_places;
+  std::vector<comm_and_queue> m_comms;
   int m_failures = 0;
 };
 

@@ -141,8 +141,8 @@ flow flow_of(const call_spec& s, int rank, int ranks) {
   return f;
 }
 
-size_t layout::place(size_t element) const {
-  const size_t depth = std::max<size_t>(1, range[2]);  // the start of nothing is a place too
+size_t layout::array_index(size_t element) const {
+  const size_t depth = std::max<size_t>(1, range[2]);  // an empty range has an index too
   const size_t height = std::max<size_t>(1, range[1]);
   const size_t z = element % depth;
   const size_t y = element / depth % height;
@@ -182,15 +182,15 @@ images make_images(const test_case& c, const flow& f, int rank, int ranks) {
   for (size_t b = 0; b < i.send.size(); ++b) i.send[b] = filling(b);
   for (size_t b = 0; b < i.recv.size(); ++b) i.recv[b] = filling(b + 7);
   std::vector<std::byte> dense;
-  const auto place = [&](const layout& l, std::vector<std::byte>& to, size_t at, size_t count) {
+  const auto put = [&](const layout& l, std::vector<std::byte>& to, size_t at, size_t count) {
     for (size_t n = 0; n < count; ++n)
-      std::copy_n(dense.data() + n * e.size, e.size, to.data() + l.place(at + n) * e.size);
+      std::copy_n(dense.data() + n * e.size, e.size, to.data() + l.array_index(at + n) * e.size);
   };
   const bool inside = f.send_size == 0;
   for (const given& g : f.in) {
     dense.resize(g.count * e.size);
     reference::write_inputs(e, c.op(), {ranks, rank, g.key}, g.count, dense.data());
-    place(inside ? i.recv_layout : i.send_layout, inside ? i.recv : i.send, g.at, g.count);
+    put(inside ? i.recv_layout : i.send_layout, inside ? i.recv : i.send, g.at, g.count);
   }
   i.expected_recv = i.recv;
   for (const got& g : f.out) {
@@ -200,7 +200,7 @@ images make_images(const test_case& c, const flow& f, int rank, int ranks) {
                              dense.data());
     else
       reference::write_inputs(e, c.op(), {ranks, g.first, g.key}, g.count, dense.data());
-    place(i.recv_layout, i.expected_recv, g.at, g.count);
+    put(i.recv_layout, i.expected_recv, g.at, g.count);
   }
   return i;
 }
@@ -225,12 +225,12 @@ std::string compare(const test_case& c, const flow& f, const images& before,
   if (recv == before.expected_recv) return {};
   std::vector<std::byte> wanted = before.expected_recv;
   for (size_t n = f.scrap; n < f.recv_size; ++n) {
-    const size_t at = before.recv_layout.place(n) * e.size;
+    const size_t at = before.recv_layout.array_index(n) * e.size;
     std::copy_n(&recv[at], e.size, &wanted[at]);
   }
   std::vector<bool> result(recv.size() / e.size, false);
   for (const got& g : f.out)
-    for (size_t n = 0; n < g.count; ++n) result[before.recv_layout.place(g.at + n)] = true;
+    for (size_t n = 0; n < g.count; ++n) result[before.recv_layout.array_index(g.at + n)] = true;
   for (size_t i = 0; i < recv.size() / e.size; ++i) {
     const std::byte* is = &recv[i * e.size];
     const std::byte* must = &wanted[i * e.size];

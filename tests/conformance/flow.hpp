@@ -68,7 +68,7 @@ struct layout {
   std::size_t offset[3] = {0, 0, 0};
   std::size_t range[3] = {1, 1, 1};
   std::size_t storage() const { return extent[0] * extent[1] * extent[2]; }
-  std::size_t place(std::size_t element) const;
+  std::size_t array_index(std::size_t element) const;
 };
 
 /// A layout for `elements` elements with unused ones around them.

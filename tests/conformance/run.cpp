@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 
-std::byte* allocate(memory m, std::size_t bytes, place& where) {
+std::byte* allocate(memory m, std::size_t bytes, comm_and_queue& where) {
   void* data = nullptr;
   const ::sycl::queue* queue = where.queue ? &*where.queue : nullptr;
   // Whole units, at least one: some implementations allocate nothing else.
@@ -44,7 +44,7 @@ std::byte* allocate(memory m, std::size_t bytes, place& where) {
 
 }  // namespace
 
-storage::storage(memory m, std::size_t bytes, place& where)
+storage::storage(memory m, std::size_t bytes, comm_and_queue& where)
     : m_where(where),
       m_queue(where.queue),
       m_symmetric(m == symmetric_memory),

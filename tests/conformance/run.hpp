@@ -17,7 +17,7 @@
 namespace sucl::conformance {
 
 /// A communicator and its queue.
-struct place {
+struct comm_and_queue {
   communicator comm;
   std::optional<::sycl::queue> queue;
 };
@@ -26,7 +26,7 @@ struct outcome {
   std::vector<std::byte> send, recv;
 };
 
-using runner = outcome (*)(const test_case&, const flow&, const images&, place&);
+using runner = outcome (*)(const test_case&, const flow&, const images&, comm_and_queue&);
 
 /// The runner of an element type.
 runner runner_of(int element);
@@ -34,7 +34,7 @@ runner runner_of(int element);
 /// Storage that pointers refer to.
 class storage {
  public:
-  storage(memory m, std::size_t bytes, place& where);
+  storage(memory m, std::size_t bytes, comm_and_queue& where);
   ~storage();
   storage(const storage&) = delete;
   storage& operator=(const storage&) = delete;
@@ -47,7 +47,7 @@ class storage {
  private:
   ::sycl::event copy(void* to, const void* from, std::size_t bytes,
                      const std::vector<::sycl::event>& deps);
-  place& m_where;
+  comm_and_queue& m_where;
   std::optional<::sycl::queue> m_queue;
   bool m_symmetric, m_usm;
   std::size_t m_bytes;
@@ -279,7 +279,7 @@ void issue_pointers(const test_case& c, const flow& f, communicator& comm, const
 }
 
 template <class T>
-outcome run_pointers(const test_case& c, const flow& f, const images& before, place& where) {
+outcome run_pointers(const test_case& c, const flow& f, const images& before, comm_and_queue& where) {
   const memory m = c.memory_of(where.comm.rank());
   storage send(m, before.send.size(), where);
   storage recv(m, before.recv.size(), where);
@@ -289,8 +289,8 @@ outcome run_pointers(const test_case& c, const flow& f, const images& before, pl
   if (!chained) ::sycl::event::wait(filled);
   // What is not needed may be null.
   const bool null = c.at[f_form] != blocking_form;
-  const auto* s = reinterpret_cast<const T*>(send.data()) + before.send_layout.place(0);
-  auto* r = reinterpret_cast<T*>(recv.data()) + before.recv_layout.place(0);
+  const auto* s = reinterpret_cast<const T*>(send.data()) + before.send_layout.array_index(0);
+  auto* r = reinterpret_cast<T*>(recv.data()) + before.recv_layout.array_index(0);
   if (f.send_size == 0 && null) s = nullptr;
   if (f.recv_size == 0 && null) r = nullptr;
   events done;
@@ -368,7 +368,7 @@ class blocked {
 };
 
 template <int Element, class T, int D>
-outcome run_blocks(const test_case& c, const flow& f, const images& before, place& where) {
+outcome run_blocks(const test_case& c, const flow& f, const images& before, comm_and_queue& where) {
   blocked<T, D> send(before.send_layout);
   blocked<T, D> recv(before.recv_layout);
   const bool chained = c.at[f_form] == chained_form && where.queue;
@@ -385,7 +385,7 @@ outcome run_blocks(const test_case& c, const flow& f, const images& before, plac
 }
 
 template <int Element, class T>
-outcome run_case(const test_case& c, const flow& f, const images& before, place& where) {
+outcome run_case(const test_case& c, const flow& f, const images& before, comm_and_queue& where) {
   switch (c.memory_of(where.comm.rank())) {
     case buffer_1d: return run_blocks<Element, T, 1>(c, f, before, where);
     case buffer_2d: return run_blocks<Element, T, 2>(c, f, before, where);

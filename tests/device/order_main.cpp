@@ -362,7 +362,7 @@ TEST_F(device, mixed_operations) {
 
 // What a group of messages executes, of which there are two to every rank.
 constexpr size_t longest_message = 4096;
-constexpr size_t place_of(int peer, int m) {
+constexpr size_t offset_of(int peer, int m) {
   return static_cast<size_t>(2 * peer + m) * longest_message;
 }
 constexpr size_t length_of(int from, int to, int m, int round) {
@@ -377,7 +377,7 @@ TEST_F(device, groups_come_in_order) {
   auto& q = j.in_order;
   const bool on_stream =
       j.in_order_world.explain(kind::group, 4).find("executed by mpi") == std::string::npos;
-  numbers x(q, place_of(size, 0)), y(q, place_of(size, 0)), z(q, 1);
+  numbers x(q, offset_of(size, 0)), y(q, offset_of(size, 0)), z(q, 1);
   int *out = x.get(), *in = y.get(), *wrong = z.get();
   const int me = rank, ranks = size;
   each(q, 1, {}, [=](size_t) { *wrong = 0; }).wait();
@@ -387,20 +387,20 @@ TEST_F(device, groups_come_in_order) {
     each(q, longest_message, {}, [=](size_t i) {
       for (int p = 0; p < ranks; ++p)
         for (int m = 0; m < 2; ++m)
-          out[place_of(p, m) + i] = content_of(me, p, m, round) + static_cast<int>(i);
+          out[offset_of(p, m) + i] = content_of(me, p, m, round) + static_cast<int>(i);
     });
     group g(j.in_order_world);
     for (int p = 0; p < size; ++p)
       for (int m = 0; m < 2; ++m) {
-        g.recv(in + place_of(p, m), length_of(p, rank, m, round), p, m);
-        g.send(out + place_of(p, m), length_of(rank, p, m, round), p, m);
+        g.recv(in + offset_of(p, m), length_of(p, rank, m, round), p, m);
+        g.send(out + offset_of(p, m), length_of(rank, p, m, round), p, m);
       }
     g.submit();
     each(q, longest_message, {}, [=](size_t i) {
       for (int p = 0; p < ranks; ++p)
         for (int m = 0; m < 2; ++m)
           if (i < length_of(p, me, m, round) &&
-              in[place_of(p, m) + i] != content_of(p, me, m, round) + static_cast<int>(i))
+              in[offset_of(p, m) + i] != content_of(p, me, m, round) + static_cast<int>(i))
             *wrong = 1;
     });
   }

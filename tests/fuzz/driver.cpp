@@ -146,8 +146,8 @@ class damage {
     const auto first = std::find_if(bytes.begin() + at(bytes), bytes.end(), is_digit);
     if (first == bytes.end()) return;
     const auto last = std::find_if_not(first, bytes.end(), is_digit);
-    const auto place = bytes.erase(first, last);
-    bytes.insert(place, word.begin(), word.end());
+    const auto at = bytes.erase(first, last);
+    bytes.insert(at, word.begin(), word.end());
   }
 
   const std::vector<input>& m_files;

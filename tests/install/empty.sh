@@ -3,7 +3,7 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 #
 # Uses an installation as its user would: another user, if the test runs as root, with an empty
-# environment, from another folder, in a place that it was not installed to, and with SuCL's
+# environment, from another folder, in a folder that it was not installed to, and with SuCL's
 # sources, build and virtual environment hidden by a mount namespace of this script's own.
 #
 #   empty.sh PREFIX SOURCE BUILD VENV CMAKE [PROGRAMS]
@@ -67,7 +67,7 @@ bare() {
 }
 said() { bare "$@" >"$folder/said" 2>&1 || fail "$*: status $?: $(cat "$folder/said")"; }
 
-# Moved: the same files in another place.
+# Moved: the same files in another folder.
 moved=$folder/installed
 sucl=$moved/bin/sucl
 said "$sucl" version

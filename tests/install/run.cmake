@@ -2,7 +2,7 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 #
 # The steps of the install test. The installation is moved after it was made, because a package
-# that has its first place written into it is broken in every other place.
+# that has its first folder written into it is broken in every other folder.
 function(step)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status)
   if(NOT status EQUAL 0)

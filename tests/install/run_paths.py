@@ -1,10 +1,10 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""Checks the run paths of everything that was built or installed: run_paths.py [--without PLACE]
+"""Checks the run paths of everything that was built or installed: run_paths.py [--without FOLDER]
 FOLDER...
 
 An empty or relative entry is the working directory, from which a library must not be loaded, and
-none is below PLACE. What an installation has of others, in lib/sucl/runtime, is as they made it."""
+none is below FOLDER. What an installation has of others, in lib/sucl/runtime, is as they made it."""
 
 import re
 import subprocess
@@ -29,19 +29,19 @@ def run_paths(path):
     return re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", text)
 
 
-def is_bad(entry, place):
-    return not entry.startswith(("/", "$ORIGIN")) or (place and entry.startswith(place))
+def is_bad(entry, folder):
+    return not entry.startswith(("/", "$ORIGIN")) or (folder and entry.startswith(folder))
 
 
 def main(folders):
-    place = None
+    folder = None
     if folders[0] == "--without":
-        place, folders = folders[1], folders[2:]
+        folder, folders = folders[1], folders[2:]
     files, wrong = 0, 0
     for path in elf_files(folders):
         files += 1
         for run_path in run_paths(path):
-            bad = [entry for entry in run_path.split(":") if is_bad(entry, place)]
+            bad = [entry for entry in run_path.split(":") if is_bad(entry, folder)]
             if bad:
                 wrong += 1
                 print(f"{path}: the run path '{run_path}' has the entries {bad}")

@@ -137,11 +137,11 @@ void fill(page& memory, const draw& d, std::mt19937_64& random) {
   constexpr std::uint16_t eight_in_fp16 = 0x4800, eight_in_bf16 = 0x4100;
   switch (d.element) {
     case type::fp32:
-    case type::complex_fp32: return fill_with_fractions<float>(memory, d.misplaced, random);
+    case type::complex_fp32: return fill_with_fractions<float>(memory, d.misalignment, random);
     case type::fp64:
-    case type::complex_fp64: return fill_with_fractions<double>(memory, d.misplaced, random);
-    case type::fp16: return fill_with_halves(memory, d.misplaced, eight_in_fp16, random);
-    case type::bf16: return fill_with_halves(memory, d.misplaced, eight_in_bf16, random);
+    case type::complex_fp64: return fill_with_fractions<double>(memory, d.misalignment, random);
+    case type::fp16: return fill_with_halves(memory, d.misalignment, eight_in_fp16, random);
+    case type::bf16: return fill_with_halves(memory, d.misalignment, eight_in_bf16, random);
     default: break;  // as it was drawn
   }
 }
@@ -150,7 +150,7 @@ void fill(page& memory, const draw& d, std::mt19937_64& random) {
 void fill_with_special_elements(page& memory, const draw& d, std::mt19937_64& random) {
   const auto special = reference::special_elements(d.element);
   const std::size_t one = size_of(d.element);
-  for (std::size_t i = d.misplaced; i + one <= memory.size(); i += one) {
+  for (std::size_t i = d.misalignment; i + one <= memory.size(); i += one) {
     const reference::value e = reference::any_element(d.element, special, random);
     std::copy(e.begin(), e.end(), &memory[i]);
   }
@@ -248,8 +248,8 @@ class collective_case {
     j.await = m_draw.seed % 3 == 0 ? j.epoch : 0;
     j.announces = true;
     if (m_draw.what == kind::barrier) k.to = m_buffers.buffer(rank, rank).data();
-    j.recv_key = kernels::key_of(1, m_draw.misplaced);
-    j.send_key = k.in_place ? j.recv_key : kernels::key_of(0, m_draw.misplaced);
+    j.recv_key = kernels::key_of(1, m_draw.misalignment);
+    j.send_key = k.in_place ? j.recv_key : kernels::key_of(0, m_draw.misalignment);
     return k;
   }
 
@@ -258,7 +258,7 @@ class collective_case {
     std::copy(from.recv.begin(), from.recv.end(), to.recv.begin());
   }
   page without_padding(const page& p) const {
-    return sucl::testing::without_padding(m_draw.element, m_draw.misplaced, p);
+    return sucl::testing::without_padding(m_draw.element, m_draw.misalignment, p);
   }
   std::string text(int rank) const { return describe(m_draw, rank, m_ranks, m_in_place); }
 
@@ -278,7 +278,7 @@ class collective_case {
 void run(draw d, int ranks, bool in_place, bool mapped, ::sycl::queue& queue,
          std::set<std::string>& used, bool special = false) {
   if (d.what == kind::reduce_scatter || (mapped && d.what == kind::alltoall)) in_place = false;
-  if (mapped) d.misplaced = d.misplaced / 16 * 16;
+  if (mapped) d.misalignment = d.misalignment / 16 * 16;
   collective_case(d, ranks, in_place, mapped, special).run(queue, used);
 }
 

@@ -12,7 +12,7 @@
 //   stopped        the last rank is stopped, which is no death; then it goes on
 //   well           nobody has died
 //   left RANK      that rank has ended its runtime
-//   grow RANK      and then a new process takes the place of the dead one
+//   grow RANK      and then a new process replaces the dead one
 //   joiner ID RANK SIZE
 //   refused        by control planes that end the job
 #include <sucl/sucl.hpp>
@@ -285,7 +285,7 @@ void leave(sucl::runtime& rt, sucl::communicator world, int victim) {
   check_all(world.shrink(), without(world.size(), {victim}), own);
 }
 
-// The survivors hand the id of a new job to a process that is started in the place of the dead one.
+// The survivors hand the id of a new job to a process that is started instead of the dead one.
 void grow(sucl::runtime& rt, sucl::communicator world, int victim) {
   const int own = world.rank(), size = world.size();
   expect(is_lost(reduce_until_lost(world, own == victim)), "the loss");

@@ -63,7 +63,7 @@ class buffer {
   std::vector<std::byte> m_bytes;
 };
 
-/// Lengths and places of the v-kinds' blocks: some empty, the same both ways, last rank first.
+/// Lengths and displacements of the v-kinds' blocks: some empty, the same both ways, last rank first.
 std::uint64_t block_length(const scenario& s, int a, int b) {
   return s.count * static_cast<std::uint64_t>((a + b) % 3) / 2;
 }
@@ -227,10 +227,10 @@ void trial::set_up_gather() {
     m_recv_blocks.end = ranks() * m_s.count;
   }
   const std::uint64_t mine = m_recv_blocks.counts[me];
-  const std::uint64_t place =
+  const std::uint64_t offset =
       m_s.kind == SUCL_KIND_GATHERV && !at_root() ? 0 : m_recv_blocks.displs[me];
   allocate(mine, m_recv_blocks.end + mine);
-  for (std::uint64_t i = 0; i < mine; ++i) input(i, place + i, i);
+  for (std::uint64_t i = 0; i < mine; ++i) input(i, offset + i, i);
   for (std::size_t r = 0; has_all && r < ranks(); ++r)
     for (std::uint64_t i = 0; i < m_recv_blocks.counts[r]; ++i)
       expect(m_recv_blocks.displs[r] + i, static_cast<int>(r), i);

@@ -228,15 +228,15 @@ TEST(lengths, of_an_exchange_are_compared) {
   backend_comm comm(module().world, {{"max_count", "100"}});
   const auto size = static_cast<std::size_t>(module().size);
   numbers out(size), in(size * 2);
-  std::vector<std::uint64_t> ones(size, 1), twos(size, 2), places(size);
-  std::iota(places.begin(), places.end(), std::uint64_t{0});
+  std::vector<std::uint64_t> ones(size, 1), twos(size, 2), displs(size);
+  std::iota(displs.begin(), displs.end(), std::uint64_t{0});
   twos[static_cast<std::size_t>(module().rank)] = 1;
   sucl_operation o = message(SUCL_KIND_ALLTOALLV, 0, 0);
   o.send = out.data();
   o.recv = in.data();
   o.send_counts = ones.data();
   o.recv_counts = twos.data();
-  o.send_displs = o.recv_displs = places.data();
+  o.send_displs = o.recv_displs = displs.data();
   EXPECT_EQ(comm.run(o), SUCL_ERROR_INVALID_COUNT);
   EXPECT_TRUE(says("1 element,")) << module().error.message;
 }

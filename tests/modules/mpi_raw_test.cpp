@@ -22,17 +22,17 @@ const sucl_raw_mpi* raw = nullptr;
 using numbers = std::vector<float>;
 
 /// All kinds with the same counts: every rank has one number for each rank, and rank r contributes
-/// r * 100 + i at place i.
+/// r * 100 + i at index i.
 struct fixture {
   int rank = module().rank;
   int size = module().size;
   numbers in = numbers(static_cast<std::size_t>(size)), out = numbers(in.size(), -1.f);
-  std::vector<int32_t> ones = std::vector<int32_t>(in.size(), 1), places = ones;
+  std::vector<int32_t> ones = std::vector<int32_t>(in.size(), 1), displs = ones;
   sucl_raw_call call{};
 
   fixture(sucl_kind kind, int32_t count) {
     std::iota(in.begin(), in.end(), static_cast<float>(rank) * 100);
-    std::iota(places.begin(), places.end(), 0);
+    std::iota(displs.begin(), displs.end(), 0);
     call.kind = kind;
     call.type = SUCL_TYPE_FP32;
     call.op = SUCL_OP_SUM;
@@ -40,7 +40,7 @@ struct fixture {
     call.send = in.data();
     call.recv = out.data();
     call.send_counts = call.recv_counts = ones.data();
-    call.send_displs = call.recv_displs = places.data();
+    call.send_displs = call.recv_displs = displs.data();
     call.root = call.source = size - 1;
   }
   void run() {

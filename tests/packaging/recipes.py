@@ -22,13 +22,13 @@ SOURCE, BUILD, PREFIX = (Path(argument) for argument in sys.argv[1:4])
 PACKAGE = SOURCE / "packaging/spack/spack_repo/sucl/packages/sucl/package.py"
 
 
-class Place(str):
+class Folder(str):
     """A folder, as Spack gives it to recipes: `prefix.bin.sucl`."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return Place(os.path.join(self, name))
+        return Folder(os.path.join(self, name))
 
 
 class Spec:
@@ -48,7 +48,7 @@ class Spec:
     def __getitem__(self, name):
         if not any(self.satisfies(when) for when in self.needed.get(name, [])):
             sys.exit(f"FAILED: {PACKAGE} uses {name} where it does not depend on it: {self.chosen}")
-        prefix = Place(f"/of/{name}")
+        prefix = Folder(f"/of/{name}")
         return types.SimpleNamespace(prefix=prefix, mpicxx=str(prefix.bin.mpicxx))
 
 
@@ -143,7 +143,7 @@ def check_spack():
             assert (given["SUCL_LIBFABRIC_INCLUDE_DIR"] == "OFF") != chosen["fabric"], given
             assert given["SUCL_BUILD_TESTS"] == ("ON" if tested else "OFF"), given
             choices += 1
-    built.prefix = Place(PREFIX)
+    built.prefix = Folder(PREFIX)
     tests = [name for name in dir(built) if name.startswith("test_")]
     assert tests
     for name in tests:

@@ -33,8 +33,8 @@ sys.argv = ['sucl-config', '--cmake-dir', '--include-dir', '--lib-dir']
 said = io.StringIO()
 with contextlib.redirect_stdout(said):
     config()
-places = [Path(line) for line in said.getvalue().split()]
-assert (places[0] / 'suclConfig.cmake').exists(), places
-assert (places[1] / 'sucl' / 'sucl.hpp').exists(), places
-assert (places[2] / 'libsucl.so').exists(), places
+paths = [Path(line) for line in said.getvalue().split()]
+assert (paths[0] / 'suclConfig.cmake').exists(), paths
+assert (paths[1] / 'sucl' / 'sucl.hpp').exists(), paths
+assert (paths[2] / 'libsucl.so').exists(), paths
 ")

@@ -110,7 +110,7 @@ struct several : ::testing::TestWithParam<form> {
   int size = g_mine.front().size();
 
   int rank(std::size_t i) const { return mine[i].rank(); }
-  // Of rank r at place i.
+  // Of rank r at index i.
   static int value(int r, std::size_t i) { return (r + 1) * (1 + static_cast<int>(i % 3)); }
   int sum(std::size_t i) const { return size * (size + 1) / 2 * (1 + static_cast<int>(i % 3)); }
 

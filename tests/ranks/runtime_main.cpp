@@ -197,7 +197,7 @@ TEST_F(runtime_test, different_platforms_in_one_communicator) {
   comm.wait();
 }
 
-// Each takes the place of the one before; `sucl bench` measures how long that takes.
+// Each replaces the one before; `sucl bench` measures how long that takes.
 TEST_F(runtime_test, communicators_come_and_go) {
   auto comm = world.dup();
   for (int i = 0; i < 10; ++i) {

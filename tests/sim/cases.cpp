@@ -48,7 +48,7 @@ class recipe_list {
     add_two_levels();
     add_composed();
     add_staggered();
-    add_placed();
+    add_placements();
   }
 
   /// Those that the algorithm takes, each once.
@@ -186,17 +186,17 @@ class recipe_list {
   }
 
   // On nodes that are given rank by rank.
-  void add_placed() {
+  void add_placements() {
     const std::pair<int, std::vector<int>> placements[] = {{0, on([](int i) { return i / 4; })},
                                                            {1, on([](int i) { return i % 3; })},
                                                            {2, on([](int i) {
                                                               return i < 3 ? 7 : i < 5 ? 2 : 4;
                                                             })},
                                                            {0, on([](int i) { return i; })}};
-    for (const auto& [leaders, placed] : placements)
-      with([&, leaders = leaders, placed = placed](recipe& r) {
+    for (const auto& [leaders, nodes] : placements)
+      with([&, leaders = leaders, nodes = nodes](recipe& r) {
         r.leaders = leaders;
-        r.nodes = placed;
+        r.nodes = nodes;
       });
     for (const char* outer : {"direct", "exchange", "cyclic", "doubling", "tree"})
       with([&](recipe& r) {

@@ -187,7 +187,7 @@ class player {
     return n;
   }
 
-  // Reduces into one place are one kernel, whose sources are read at once.
+  // Reduces to one address are one kernel, whose sources are read at once.
   std::size_t kernel(const plan::channel& code, std::size_t pc) {
     work(m_machine.local.launch_overhead);
     std::vector<s4u::CommPtr> parts;

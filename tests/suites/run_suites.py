@@ -276,8 +276,8 @@ def main(arguments):
     rows, differences = [], []
     for mpi in options.mpi.split(","):
         for name in options.suites.split(","):
-            kind, place = SUITES[name]
-            if not (options.folder / place).exists():
+            kind, folder = SUITES[name]
+            if not (options.folder / folder).exists():
                 continue
             suite = kind(options.folder, options)
             counts = collections.Counter()

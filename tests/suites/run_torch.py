@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""Runs tests of PyTorch with gloo, and with sucl in its place, and compares what they say.
+"""Runs tests of PyTorch with gloo, and with sucl instead, and compares what they say.
 
     run_torch.py FOLDER [FILE...] [--only NAMES] [--backends gloo,sucl] [--logs FOLDER]
 
@@ -32,7 +32,7 @@ FILES = ("test_c10d_gloo.py", "test_c10d_object_collectives.py", "test_c10d_spaw
 
 
 @contextlib.contextmanager
-def place_of_gloo():
+def sucl_for_gloo():
     """A folder for PYTHONPATH with which torch takes sucl for gloo."""
     with tempfile.TemporaryDirectory() as folder:
         about = pathlib.Path(folder, "sucl_in_place_of_gloo-1.dist-info")
@@ -59,7 +59,7 @@ def run(file, backend, options):
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "torch_forks",
                f"--junitxml={report}", *(["-k", options.only] if options.only else []), file]
-    with place_of_gloo() as folder, open(log, "w") as out:
+    with sucl_for_gloo() as folder, open(log, "w") as out:
         path = [str(HERE), os.environ.get("PYTHONPATH", "")]
         if backend == "sucl":
             path.insert(0, folder)

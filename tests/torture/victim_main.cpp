@@ -87,7 +87,7 @@ void arm(std::chrono::microseconds delay) {
   }).detach();
 }
 
-// Between two rounds of a phase, and at its narrow place.
+// enter() comes before the part of a phase in which the victim may be killed, and after a round.
 void enter() {
   if (is_victim() && g_leave) leave();
   g_inside = true;

@@ -105,7 +105,7 @@ words srun_command(const job& what) {
                    "there is no srun on PATH. Load Slurm's module, or use --launcher local.");
 }
 
-// What a shell does in the place of `sucl run`, at a port that is free if it is not taken.
+// What a shell does instead of `sucl run`, at a port that is free if it is not taken.
 std::string describe_local(const job& what) {
   std::string text = "export SUCL_TCP_ADDRESS=127.0.0.1 SUCL_TCP_PORT=29400 SUCL_TCP_SIZE=" +
                      std::to_string(what.ranks) + "\n";

@@ -22,7 +22,7 @@ struct rank_report {
   std::int64_t when = 0;  ///< ns of the machine's steady clock
 };
 
-/// Where the ranks of this machine report: a socket without a place in the file system, so that
+/// Where the ranks of this machine report: a socket without a path in the file system, so that
 /// nothing is left behind, whichever process is killed.
 class report_inbox {
  public:

@@ -17,7 +17,7 @@
 #include <cstring>
 #include <ctime>
 
-// `sucl watch-rank INBOX LIVE_ON PROGRAM...`: what `sucl run` has the launcher start in the place
+// `sucl watch-rank INBOX LIVE_ON PROGRAM...`: what `sucl run` has the launcher start instead
 // of each rank. It starts the program, forwards signals, reports to the inbox how the program ends,
 // and ends alike. Launchers differ in what they make of a rank that a signal ends; this does not.
 namespace sucl::tools {

@@ -33,7 +33,7 @@ void draw_frame(svg& out, const frame& f, const char* edge, const char* fill) {
 struct node_column {
   std::map<int, std::vector<const member*>> islands;
   std::vector<const link_class*> brackets;  // links between its islands
-  frame place;
+  frame box;
   double width() const {
     return box_width + 2 * pad +
            (brackets.empty() ? 0 : 30 + bracket_step * static_cast<double>(brackets.size()));
@@ -102,15 +102,15 @@ class picture {
     return all;
   }
 
-  // Sets the places; returns the width.
+  // Sets the boxes; returns the width.
   double lay_out() {
     double x = margin, bottom = 0;
     for (node_column& n : m_nodes) {
       double height = 30;
       for (const auto& [number, members] : n.islands) height += height_of(members.size()) + gap;
-      n.place = {x, title_height, n.width(), height - gap + pad};
+      n.box = {x, title_height, n.width(), height - gap + pad};
       x += n.width() + margin;
-      bottom = std::max(bottom, title_height + n.place.height);
+      bottom = std::max(bottom, title_height + n.box.height);
     }
     m_network = bottom + 40;
     m_legend = m_nodes.size() > 1 ? m_network + 44 : bottom + 36;
@@ -132,22 +132,22 @@ class picture {
   bool has_matrix() const { return m_report.every_pair && m_report.ranks.size() > 2; }
 
   void draw_node(const node_column& n) {
-    draw_frame(m_out, n.place, node_edge, "#f6f6f6");
+    draw_frame(m_out, n.box, node_edge, "#f6f6f6");
     const member& first = *n.islands.begin()->second.front();
-    m_out.text(n.place.x + pad, n.place.y + 20,
+    m_out.text(n.box.x + pad, n.box.y + 20,
                "node " + std::to_string(first.node) + ": " + shortened(first.host, 40),
                anchor::start, 12);
-    double y = n.place.y + 30;
+    double y = n.box.y + 30;
     std::map<int, double> middles;
     for (const auto& [number, members] : n.islands) {
-      const frame f{n.place.x + pad, y, box_width, height_of(members.size())};
+      const frame f{n.box.x + pad, y, box_width, height_of(members.size())};
       draw_island(f, number, members);
       middles[number] = y + f.height / 2;
       y += f.height + gap;
     }
     for (std::size_t b = 0; b < n.brackets.size(); ++b) {
       const link_class& c = *n.brackets[b];
-      const double from = n.place.x + pad + box_width;
+      const double from = n.box.x + pad + box_width;
       const double shift = 6 * static_cast<double>(b);
       const double x = from + 14 + bracket_step * static_cast<double>(b);
       m_out.polyline({{from, middles[c.one] + shift},
@@ -190,14 +190,14 @@ class picture {
           return node(l.from) != node(l.to);
         });
     const std::string how = between == m_report.links.end() ? "the network" : between->how;
-    const frame& last = m_nodes.back().place;
-    m_out.line(m_nodes.front().place.x, m_network, last.x + last.width, m_network, colour_of(how),
+    const frame& last = m_nodes.back().box;
+    m_out.line(m_nodes.front().box.x, m_network, last.x + last.width, m_network, colour_of(how),
                5);
     for (const node_column& n : m_nodes) {
-      const double x = n.place.x + n.place.width / 2;
-      m_out.line(x, n.place.y + n.place.height, x, m_network, colour_of(how), 3);
+      const double x = n.box.x + n.box.width / 2;
+      m_out.line(x, n.box.y + n.box.height, x, m_network, colour_of(how), 3);
     }
-    m_out.text(m_nodes.front().place.x, m_network + 18, how);
+    m_out.text(m_nodes.front().box.x, m_network + 18, how);
   }
 
   // One colour for each way.

@@ -28,15 +28,15 @@ void write_vti(const std::string& path, const extents& size, const std::vector<f
 }
 
 void write_field(context& c, const rank_grid& grid, const std::vector<float>& mine) {
-  sucl::counts counts, places;
+  sucl::counts counts, displs;
   std::size_t all = 0;
   for (int r = 0; r < c.size(); ++r) {
-    places.push_back(all);
+    displs.push_back(all);
     counts.push_back(static_cast<std::size_t>(grid.part(r).volume()));
     all += counts.back();
   }
   std::vector<float> gathered(c.rank() == 0 ? all : 1);
-  c.world().blocking().gatherv(mine.data(), mine.size(), gathered.data(), counts, places, 0);
+  c.world().blocking().gatherv(mine.data(), mine.size(), gathered.data(), counts, displs, 0);
   if (c.rank() != 0) return;
   const extents& n = grid.domain();
   std::vector<float> field(all);

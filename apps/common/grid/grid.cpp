@@ -61,13 +61,13 @@ void rank_grid::cut_evenly() {
     m_parts.along[d] = {static_cast<std::size_t>(m_domain[d]), static_cast<int>(m_grid[d])};
 }
 
-extents rank_grid::place(int rank) const {
+extents rank_grid::coordinates(int rank) const {
   return {rank / (m_grid[1] * m_grid[2]), rank / m_grid[2] % m_grid[1], rank % m_grid[2]};
 }
 
-int rank_grid::rank_at(const extents& place) const {
+int rank_grid::rank_at(const extents& at) const {
   extents p{};
-  for (std::size_t d = 0; d < 3; ++d) p[d] = (place[d] % m_grid[d] + m_grid[d]) % m_grid[d];
+  for (std::size_t d = 0; d < 3; ++d) p[d] = (at[d] % m_grid[d] + m_grid[d]) % m_grid[d];
   return static_cast<int>((p[0] * m_grid[1] + p[1]) * m_grid[2] + p[2]);
 }
 
@@ -79,7 +79,7 @@ int rank_grid::owner(const extents& cell) const {
 }
 
 box rank_grid::part(int rank) const {
-  const extents at = place(rank);
+  const extents at = coordinates(rank);
   box result;
   for (std::size_t d = 0; d < 3; ++d) {
     result.low[d] = static_cast<std::int64_t>(m_parts.along[d].begin(static_cast<int>(at[d])));

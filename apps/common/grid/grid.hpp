@@ -44,9 +44,9 @@ class rank_grid {
 
   const extents& domain() const { return m_domain; }
   const extents& grid() const { return m_grid; }
-  extents place(int rank) const;
-  /// The rank at a place; places wrap around.
-  int rank_at(const extents& place) const;
+  extents coordinates(int rank) const;
+  /// The rank at these coordinates, which wrap around.
+  int rank_at(const extents& at) const;
   /// The rank that has a cell of the domain.
   int owner(const extents& cell) const;
   box part(int rank) const;

@@ -31,8 +31,8 @@ void find(void* handle, const char* name, Function*& function, const std::string
 std::string beside_intel_mpi() {
   const char* root = secure_getenv("I_MPI_ROOT");
   if (root == nullptr) return {};
-  for (const char* place : {"/opt/mpi/libfabric/lib/", "/libfabric/lib/", "/lib/"}) {
-    const std::string folder = std::string(root) + place;
+  for (const char* path : {"/opt/mpi/libfabric/lib/", "/libfabric/lib/", "/lib/"}) {
+    const std::string folder = std::string(root) + path;
     if (access((folder + soname).c_str(), R_OK) == 0) return folder;
   }
   return {};
@@ -41,9 +41,9 @@ std::string beside_intel_mpi() {
 // It does not search for its providers beside itself.
 void show_providers(const std::string& folder) {
   if (secure_getenv("FI_PROVIDER_PATH") != nullptr) return;
-  for (const std::string& place : {folder + "prov", folder})
-    if (access((place + "/libtcp-fi.so").c_str(), R_OK) == 0) {
-      setenv("FI_PROVIDER_PATH", place.c_str(), 0);
+  for (const std::string& path : {folder + "prov", folder})
+    if (access((path + "/libtcp-fi.so").c_str(), R_OK) == 0) {
+      setenv("FI_PROVIDER_PATH", path.c_str(), 0);
       return;
     }
 }

@@ -42,7 +42,7 @@ typedef struct sucl_store {
   sucl_status (*wait)(void* context, const char* key, uint64_t milliseconds, int32_t* there);
 } sucl_store;
 
-/** The place of this process in a job that no MPI library knows of. Since 1.4. */
+/** How the processes of a job without an MPI library meet. Since 1.4. */
 typedef struct sucl_rendezvous {
   uint32_t struct_size;
   int32_t rank;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Arrays of any Python library as memory of a call: the one place that knows their protocols.
+/// Arrays of any Python library as memory of a call. Nothing else knows their protocols.
 #pragma once
 
 #include "bridge.hpp"

@@ -96,8 +96,8 @@ plan::composition translate(const compile_request& r) {
                  numbered(i, p) + " goes from " + std::to_string(p.from.count) + " elements to " +
                      std::to_string(p.to.count),
                  "Give both slices the same count");
-    const plan::place from{space_of(p.from.where), p.from.offset * e};
-    const plan::place to{space_of(p.to.where), p.to.offset * e};
+    const plan::address from{space_of(p.from.where), p.from.offset * e};
+    const plan::address to{space_of(p.to.where), p.to.offset * e};
     if (p.what == kind::broadcast)
       out.multicast(from, to, p.from.count * e, p.root, p.ranks);
     else

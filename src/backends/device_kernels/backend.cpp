@@ -500,7 +500,7 @@ void* kernel_comm::start_messages(const sucl_operation& o, void* target) {
   return followed(first, m_device.launch(kernel, target));
 }
 
-// The lists of messages and the places of plans are of one run.
+// Message lists and the slots of plans belong to one run, so only collectives are captured.
 void* kernel_comm::start_captured(const sucl_operation& o, void* target) {
   if (!kernels_support(o.kind))
     base::fail(errc::unsupported, "only collectives of kernels are captured");

@@ -120,11 +120,12 @@ struct maker {
         return std::nullopt;
     return alike{first * size, apart * size, counts[0] * size, 0, s.ranks};
   }
-  // What the root has for itself, at `place` of its memory.
-  alike of_root(std::uint64_t place, std::uint64_t bytes) const {
-    return {place, 0, bytes, o.root, o.root + 1};
+  // The block that the root has for itself, at this offset of its memory.
+  alike of_root(std::uint64_t offset, std::uint64_t bytes) const {
+    return {offset, 0, bytes, o.root, o.root + 1};
   }
-  // Every rank knows all counts, but only its own places: other ranks may have lists here.
+  // Every rank knows all counts, but only its own displacements: other ranks may have lists
+  // here.
   void allgatherv() {
     if (const auto even = evenly(o.recv_counts, o.recv_displs)) {
       block = most = even->each;

@@ -174,7 +174,7 @@ sucl_operation hierarchical_comm::record_of(const sucl_operation& o, const step_
   if (s.in_place) r.flags = SUCL_FLAG_IN_PLACE;
   const auto scratch_memory =
       on_device(o) || wider(o) != SUCL_MEMORY_DEVICE ? wider(o) : sucl_memory{SUCL_MEMORY_SYSTEM};
-  const auto place = [&](const step_memory& p, sucl_memory& kind) -> std::byte* {
+  const auto pointer_to = [&](const step_memory& p, sucl_memory& kind) -> std::byte* {
     if (p.where == area::none) return nullptr;
     const void* base = p.where == area::scratch ? memory : p.where == area::send ? o.send : o.recv;
     kind = p.where == area::scratch ? scratch_memory
@@ -183,8 +183,8 @@ sucl_operation hierarchical_comm::record_of(const sucl_operation& o, const step_
     if (!base) return nullptr;  // a buffer, whose address comes later
     return static_cast<std::byte*>(const_cast<void*>(base)) + p.at * o.element_size;
   };
-  r.send = place(s.from, r.send_memory);
-  r.recv = place(s.to, r.recv_memory);
+  r.send = pointer_to(s.from, r.send_memory);
+  r.recv = pointer_to(s.to, r.recv_memory);
   r.send_counts = what.array(s.send.counts);
   r.send_displs = what.array(s.send.displs);
   r.recv_counts = what.array(s.recv.counts);

@@ -41,7 +41,7 @@ hierarchical_map map_nodes(const std::vector<int>& node_of, int rank);
 enum class level { node, across, whole };
 inline constexpr std::size_t level_count = 3;
 
-/// Memory that a step reads or writes: a place in that of the operation, or in scratch.
+/// Memory that a step reads or writes: a part of the operation's memory or of scratch.
 struct step_memory {
   enum class area { none, send, recv, scratch };
   area where = area::none;

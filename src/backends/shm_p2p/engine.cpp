@@ -66,10 +66,10 @@ p2p_engine::p2p_engine(const backend_comm& memory_provider, placement where, boo
           memory_provider.comm, most * fifo_layout::bytes, &m_region))
     throw_last(status, memory_provider.table->name, "communicator creation", m_rank);
   m_peers.resize(static_cast<std::size_t>(m_where.size));
-  const auto fifo = [&](int from, std::size_t place) {
+  const auto fifo = [&](int from, std::size_t index) {
     auto* part = static_cast<std::byte*>(m_region.peers[from]);
     m_complete = m_complete && part;
-    return part ? part + place * fifo_layout::bytes : nullptr;
+    return part ? part + index * fifo_layout::bytes : nullptr;
   };
   const auto own = static_cast<std::size_t>(
       std::find(neighbours.begin(), neighbours.end(), m_rank) - neighbours.begin());

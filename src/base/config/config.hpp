@@ -139,7 +139,7 @@ SUCL_CORE_API std::string take_config_argument(int* argc, char** argv);
 
 /// Loads the configuration. A variable goes before the file, and the file before the defaults; the
 /// file is `path`, or else SUCL_CONFIG, or else sucl.toml in the working directory if it exists.
-/// Throws sucl::error (errc::configuration) with the place, the reason and the cure.
+/// Throws sucl::error (errc::configuration) with the location, the reason and the cure.
 SUCL_CORE_API config load_config(const std::string& path, const variables& environment);
 
 /// The same from the arguments of main and the environment of this process.

@@ -43,7 +43,7 @@ void check_name(const std::string& name, const std::string& origin);
 void apply(draft& d, const key_row& row, const key_target& target, const std::string& key,
            const found_value& value);
 
-/// The backend of this name, new or known, now at place `at`.
+/// The backend of this name, new or known, now at index `at`.
 backend_entry& put_backend(draft& d, const std::string& name, std::size_t at);
 
 /// Keeps a key that is the backend's own.
@@ -76,7 +76,7 @@ Entry* find_entry(std::vector<Entry>& entries, std::string_view name) {
   return nullptr;
 }
 
-/// The entry of this name: a new one, or the existing one moved to place `at`.
+/// The entry of this name: a new one, or the existing one moved to index `at`.
 template <class Entry>
 Entry& entry_at(std::vector<Entry>& entries, const std::string& name, std::size_t at) {
   Entry entry;

@@ -150,24 +150,24 @@ struct about {
   const vocabulary* known = nullptr;
 };
 
-template <class T, class Place>
-key_row row(const about& a, const form<T>& f, Place place) {
-  const auto set = [place, parse = f.parse](const key_target& t, const words& given) {
-    place(t) = parse(given);
+template <class T, class Field>
+key_row row(const about& a, const form<T>& f, Field field) {
+  const auto set = [field, parse = f.parse](const key_target& t, const words& given) {
+    field(t) = parse(given);
   };
-  const auto get = [place, print = f.print](const key_target& t) { return print(place(t)); };
+  const auto get = [field, print = f.print](const key_target& t) { return print(field(t)); };
   return {a.name,     f.name,  f.example, a.fallback, a.environment, a.help, a.shared,
           f.accepted, a.known, set,       get};
 }
 
 // The same for a number within bounds.
-template <class Place>
+template <class Field>
 key_row bounded_row(const about& a, const form<std::uint64_t>& f, bounds<std::uint64_t> wanted,
-                    Place place) {
-  key_row result = row(a, f, place);
-  result.set = [place, wanted, parse = f.parse](const key_target& t, const words& given) {
-    place(t) = parse(given);
-    check_bounds("", "", place(t), wanted, errc::invalid_argument);
+                    Field field) {
+  key_row result = row(a, f, field);
+  result.set = [field, wanted, parse = f.parse](const key_target& t, const words& given) {
+    field(t) = parse(given);
+    check_bounds("", "", field(t), wanted, errc::invalid_argument);
   };
   return result;
 }

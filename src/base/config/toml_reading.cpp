@@ -23,7 +23,7 @@ constexpr std::array<toml_type, 9> toml_types{
 
 // The parser bounds how deep values are nested, but not the tables that dotted keys make, which are
 // destroyed one within the other.
-void check_keys(std::string_view text, const toml_place& place) {
+void check_keys(std::string_view text, const toml_document& document) {
   constexpr int max_parts = 32;
   constexpr std::string_view ends = "\n=,{}[]";
   int dots = 0, line = 1;
@@ -36,7 +36,7 @@ void check_keys(std::string_view text, const toml_place& place) {
     else if (ends.find(c) != ends.npos)
       dots = quote = 0;
     else if (c == '.' && ++dots == max_parts)
-      refuse(place.name + ":" + std::to_string(line),
+      refuse(document.name + ":" + std::to_string(line),
              "a key has more than " + std::to_string(max_parts) + " parts",
              "No key of SuCL's has more than three.");
   }
@@ -44,11 +44,11 @@ void check_keys(std::string_view text, const toml_place& place) {
 
 }  // namespace
 
-std::string origin_of(const toml_place& place, const toml::source_region& region) {
+std::string origin_of(const toml_document& document, const toml::source_region& region) {
   const auto line = region.begin.line;
   const auto column = region.begin.column;
-  const unsigned shift = line == 1 && column > place.shift ? place.shift : 0;
-  return place.name + ":" + std::to_string(line) + ":" + std::to_string(column - shift);
+  const unsigned shift = line == 1 && column > document.shift ? document.shift : 0;
+  return document.name + ":" + std::to_string(line) + ":" + std::to_string(column - shift);
 }
 
 const toml_type& type_of(const toml::node& node) {
@@ -57,19 +57,19 @@ const toml_type& type_of(const toml::node& node) {
   return toml_types.back();
 }
 
-const toml::table& table_of(const toml::node& node, const toml_place& place,
+const toml::table& table_of(const toml::node& node, const toml_document& document,
                             const std::string& key) {
   const toml::table* table = node.as_table();
   if (table == nullptr)
-    refuse(origin_of(place, node.source()), key + " is " + type_of(node).name, "Write a table.");
+    refuse(origin_of(document, node.source()), key + " is " + type_of(node).name, "Write a table.");
   return *table;
 }
 
-std::vector<toml_entry> in_order(const toml::table& table, const toml_place& place) {
+std::vector<toml_entry> in_order(const toml::table& table, const toml_document& document) {
   std::vector<std::pair<toml::source_position, toml_entry>> entries;
   for (auto&& [key, node] : table)
     entries.push_back(
-        {key.source().begin, {std::string(key.str()), origin_of(place, key.source()), &node}});
+        {key.source().begin, {std::string(key.str()), origin_of(document, key.source()), &node}});
   std::stable_sort(entries.begin(), entries.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<toml_entry> result;
@@ -86,17 +86,17 @@ void check_entries(std::size_t entries, std::size_t most, const char* what,
          "Write fewer; those that nothing reaches can go.");
 }
 
-toml::table parse_toml(std::string_view text, const toml_place& place) {
+toml::table parse_toml(std::string_view text, const toml_document& document) {
   if (text.size() > max_toml_bytes)
-    refuse(place.name,
+    refuse(document.name,
            "it has " + std::to_string(text.size()) + " bytes, more than the " +
                print_bytes(max_toml_bytes) + " that are read",
            "Write fewer entries, and comments elsewhere.");
-  check_keys(text, place);
+  check_keys(text, document);
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& e) {
-    refuse(origin_of(place, e.source()), "this is not TOML: " + std::string(e.description()),
+    refuse(origin_of(document, e.source()), "this is not TOML: " + std::string(e.description()),
            "Correct it there or on the line before; strings need quotes, and every key = value a "
            "line of its own.");
   }

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Reading TOML with the place of everything at hand, for errors. Heavy: sources that read a file
+/// Reading TOML with the location of every value, for errors. Heavy: sources that read a file
 /// format include it, headers do not.
 #pragma once
 
@@ -18,14 +18,14 @@ namespace sucl::base {
 /// The longest text that is read. The values of it take fifty times as much memory.
 inline constexpr std::size_t max_toml_bytes = std::size_t{4} << 20;
 
-/// Where a piece of TOML stands.
-struct toml_place {
+/// What a piece of TOML is part of.
+struct toml_document {
   std::string name;    ///< "file sucl.toml" or "environment SUCL_RULES"
   unsigned shift = 0;  ///< columns of the first line that are not the user's
 };
 
 /// As in "file sucl.toml:3:7".
-std::string origin_of(const toml_place& place, const toml::source_region& region);
+std::string origin_of(const toml_document& document, const toml::source_region& region);
 
 /// A type of value, in words and as one of accept_string and so on.
 struct toml_type {
@@ -36,7 +36,7 @@ struct toml_type {
 const toml_type& type_of(const toml::node& node);
 
 /// The node as a table, or the error that `key` is none.
-const toml::table& table_of(const toml::node& node, const toml_place& place,
+const toml::table& table_of(const toml::node& node, const toml_document& document,
                             const std::string& key);
 
 /// One `key = value` of a table.
@@ -47,7 +47,7 @@ struct toml_entry {
 };
 
 /// The entries of a table as the file has them.
-std::vector<toml_entry> in_order(const toml::table& table, const toml_place& place);
+std::vector<toml_entry> in_order(const toml::table& table, const toml_document& document);
 
 /// Throws errc::configuration at `origin` if there are more than `most` entries, "rules" perhaps.
 void check_entries(std::size_t entries, std::size_t most, const char* what,
@@ -55,6 +55,6 @@ void check_entries(std::size_t entries, std::size_t most, const char* what,
 
 /// Parses a whole text of at most max_toml_bytes; throws errc::configuration that says where it is
 /// not TOML.
-toml::table parse_toml(std::string_view text, const toml_place& place);
+toml::table parse_toml(std::string_view text, const toml_document& document);
 
 }  // namespace sucl::base

@@ -11,8 +11,8 @@ void pack(const strided& block, void* dense, const void* array, std::uint64_t fi
   const std::uint64_t size = block.element_size;
   auto* to = static_cast<unsigned char*>(dense);
   const auto* from = static_cast<const unsigned char*>(array);
-  block.for_each_run(first, n, [&](std::uint64_t place, std::uint64_t index, std::uint64_t length) {
-    std::memcpy(to + (index - first) * size, from + place * size, length * size);
+  block.for_each_run(first, n, [&](std::uint64_t at, std::uint64_t index, std::uint64_t length) {
+    std::memcpy(to + (index - first) * size, from + at * size, length * size);
   });
 }
 
@@ -21,8 +21,8 @@ void unpack(const strided& block, void* array, const void* dense, std::uint64_t 
   const std::uint64_t size = block.element_size;
   auto* to = static_cast<unsigned char*>(array);
   const auto* from = static_cast<const unsigned char*>(dense);
-  block.for_each_run(first, n, [&](std::uint64_t place, std::uint64_t index, std::uint64_t length) {
-    std::memcpy(to + place * size, from + (index - first) * size, length * size);
+  block.for_each_run(first, n, [&](std::uint64_t at, std::uint64_t index, std::uint64_t length) {
+    std::memcpy(to + at * size, from + (index - first) * size, length * size);
   });
 }
 

@@ -32,17 +32,17 @@ struct strided {
     return count();
   }
 
-  /// Whether the whole block lies together, so that place(0) and count() say it all.
+  /// Whether the whole block lies together, so that array_index(0) and count() say it all.
   bool contiguous() const noexcept { return count() == 0 || run() == count(); }
 
   /// The element of the array that is element `index` of the block.
-  std::uint64_t place(std::uint64_t index) const noexcept {
+  std::uint64_t array_index(std::uint64_t index) const noexcept {
     const std::uint64_t row = index / range[2];
     return ((offset[0] + row / range[1]) * extent[1] + offset[1] + row % range[1]) * extent[2] +
            offset[2] + index % range[2];
   }
 
-  /// Calls visit(place, index, length) for each piece of the block's elements [first, first + n)
+  /// Calls visit(at, index, length) for each piece of the block's elements [first, first + n)
   /// that lies together in the array, in dense order.
   template <class Visit>
   void for_each_run(std::uint64_t first, std::uint64_t n, Visit&& visit) const {
@@ -51,7 +51,7 @@ struct strided {
     std::uint64_t length = std::min(n, whole - first % whole);
     for (const std::uint64_t end = first + n; first < end;
          first += length, length = std::min(end - first, whole))
-      visit(place(first), first, length);
+      visit(array_index(first), first, length);
   }
 };
 

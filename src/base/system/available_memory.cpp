@@ -83,12 +83,12 @@ std::uint64_t left_by_groups(const std::string& root, std::uint64_t free_swap) {
     const auto path = controllers == line.npos ? line.npos : line.find(':', controllers + 1);
     if (path == line.npos) continue;
     const std::string names = "," + line.substr(controllers + 1, path - controllers - 1) + ",";
-    std::string place = line.substr(path + 1);
-    if (place == "/") place.clear();
+    std::string group = line.substr(path + 1);
+    if (group == "/") group.clear();
     if (names == ",,")
-      least = std::min(least, left_by(root, second, place, free_swap));
+      least = std::min(least, left_by(root, second, group, free_swap));
     else if (names.find(",memory,") != names.npos)
-      least = std::min(least, left_by(root, first, place, free_swap));
+      least = std::min(least, left_by(root, first, group, free_swap));
   }
   return least;
 }
@@ -124,8 +124,8 @@ std::uint64_t allocated_memory::untouched() const {
     const std::uint64_t distance = round_up(std::max(r.bytes / looks, page), page);
     for (std::uint64_t at = 0; at < r.bytes; at += distance) {
       unsigned char present = 0;
-      auto* const place = static_cast<char*>(const_cast<void*>(r.base)) + at;
-      if (mincore(place, page, &present) == 0 && (present & 1) == 0)
+      auto* const address = static_cast<char*>(const_cast<void*>(r.base)) + at;
+      if (mincore(address, page, &present) == 0 && (present & 1) == 0)
         bytes += std::min(distance, r.bytes - at);
     }
   }

@@ -78,9 +78,9 @@ complaint file_complaint(const std::string& path) {
 }
 
 std::string after(std::string_view text, std::string_view mark) {
-  const auto place = text.find(mark);
-  if (place == std::string_view::npos) return {};
-  text.remove_prefix(place + mark.size());
+  const auto at = text.find(mark);
+  if (at == std::string_view::npos) return {};
+  text.remove_prefix(at + mark.size());
   return std::string(text);
 }
 

@@ -79,8 +79,8 @@ void circle_search::send(communicator& c, std::uint32_t what, clock::time_point 
   if (m_waits.empty() || (!c.entered() && !c.assisted())) return;
   std::erase_if(m_passed_on, [&](const passed_on& p) { return now - p.since > time_to_pass_on; });
   const flight_record& record = *m_owner.record().memory();
-  for (auto& [place, w] : m_waits) {
-    const record_entry& e = record.entries[place];
+  for (auto& [index, w] : m_waits) {
+    const record_entry& e = record.entries[index];
     if (e.communicator != static_cast<std::uint32_t>(c.id()) || now - w.since < long_wait ||
         !is_wait(e) || e.serial.load(std::memory_order_acquire) != w.serial)
       continue;
@@ -94,7 +94,7 @@ void circle_search::send(communicator& c, std::uint32_t what, clock::time_point 
         if (r != c.rank()) to(r, m);
     };
     for (passed_on& p : m_passed_on)
-      if (p.along.insert(place).second) pass(p.message, text_of(p.message) + call);
+      if (p.along.insert(index).second) pass(p.message, text_of(p.message) + call);
     if (now < w.next) continue;
     w.next = now + w.interval;
     w.interval = std::min<std::chrono::nanoseconds>(2 * w.interval, longest_interval);

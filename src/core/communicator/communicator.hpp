@@ -96,7 +96,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   }
 
   /// A collective was called with arguments that are wrong on this rank, and its caller gets the
-  /// error. Where arguments are compared between ranks it takes its place among the operations, so
+  /// error. Where arguments are compared between ranks it counts as one of the operations, so
   /// that the others get it too; otherwise nothing happens. Never throws.
   void refuse(const sucl_operation& record, const error_info& wrong) noexcept {
     m_queue.refuse(record, wrong);
@@ -152,7 +152,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Whether device memory would go through scratch memory of the host on its way to whichever
   /// backend executes a send or recv.
   bool stages(const sucl_operation& message) { return m_streams.stages(message); }
-  /// Takes memory of the host for a message in the place of its device memory, which the issuer
+  /// Takes memory of the host for a message instead of its device memory, which the issuer
   /// copies from, before the message is ready, or to, once it is done. Only before it is ready.
   static void use_bounce_buffer(const ticket& t, void* host) { t.get()->bounce_buffer = host; }
 

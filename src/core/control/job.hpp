@@ -27,7 +27,7 @@ class built_in_backend;
 class communicator;
 struct device_services;
 
-/// A process as its communicators see it: its place in the job, its settings and its backends, and
+/// A process as its communicators see it: its rank in the job, its settings and its backends, and
 /// whom to call when something happens. `process` is the one implementation.
 class SUCL_CORE_API job {
  public:

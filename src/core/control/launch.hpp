@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The place of this process in a job that no MPI library knows of, as a launcher has left it in
+/// Rank and size of a job that no MPI library knows of, as a launcher has left it in
 /// the environment.
 #pragma once
 

@@ -28,7 +28,7 @@ constexpr std::size_t max_message = 4096;
 constexpr std::chrono::milliseconds longest_pause{1};
 
 /// Where a rank of a group is.
-struct place {
+struct location {
   int process = 0;  ///< rank of its process among those of the group
   int slot = 0;     ///< its position among the ranks that the process has in the group
 };
@@ -75,7 +75,7 @@ struct split_state {
 
 /// What the ranks that this process has in a group share.
 struct rank_board {
-  rank_board(const sucl_bootstrap* control, sucl_group* group, int own, std::vector<place> ranks)
+  rank_board(const sucl_bootstrap* control, sucl_group* group, int own, std::vector<location> ranks)
       : below(control), over(group), process(own), members(std::move(ranks)) {
     for (std::size_t r = 0; r < members.size(); ++r) {
       processes = std::max(processes, members[r].process + 1);
@@ -97,7 +97,7 @@ struct rank_board {
   const sucl_bootstrap* const below;
   sucl_group* const over;  ///< null: all ranks are in this process
   const int process;
-  const std::vector<place> members;
+  const std::vector<location> members;
   std::vector<int> local;  ///< the ranks that this process has
   int processes = 1;
   int width = 1;     ///< the most ranks that a process has
@@ -200,7 +200,7 @@ sucl_status allgather_start(sucl_group* g, const void* mine, void* all, std::uin
 }
 
 void hand_out(const rank_board& b, const exchange_state& e, std::byte* to) {
-  for (const place& p : b.members) {
+  for (const location& p : b.members) {
     const auto at = static_cast<std::uint64_t>(p.process) * static_cast<std::uint64_t>(b.width) +
                     static_cast<std::uint64_t>(p.slot);
     std::memcpy(to, e.all.data() + at * e.bytes, e.bytes);
@@ -253,8 +253,8 @@ struct new_group {
   bool has(int process) const {
     return std::binary_search(processes.begin(), processes.end(), process);
   }
-  std::vector<place> places(const rank_board& b) const {
-    std::vector<place> list;
+  std::vector<location> locations(const rank_board& b) const {
+    std::vector<location> list;
     std::vector<int> used(processes.size(), 0);
     for (const int r : ranks) {
       const int owner = b.members[static_cast<std::size_t>(r)].process;
@@ -325,7 +325,7 @@ sucl_status make_boards(const rank_board& b, const std::vector<choice>& all,
     const auto found = over.find(g.colour);
     made[g.colour] =
         std::make_shared<rank_board>(b.below, found == over.end() ? nullptr : found->second,
-                                     static_cast<int>(at - g.processes.begin()), g.places(b));
+                                     static_cast<int>(at - g.processes.begin()), g.locations(b));
   }
   return SUCL_SUCCESS;
 }
@@ -390,7 +390,7 @@ sucl_status notify(sucl_group* g, std::int32_t rank, const void* data, std::uint
   return guarded([&] {
     const rank_group& group = group_of(g);
     rank_board& b = *group.board;
-    const place& to = b.members.at(static_cast<std::size_t>(rank));
+    const location& to = b.members.at(static_cast<std::size_t>(rank));
     std::array<std::byte, max_message> text;
     const address head{group.rank, to.slot};
     if (bytes > text.size() - sizeof head)
@@ -497,7 +497,7 @@ const sucl_bootstrap& local_ranks_control() {
 
 std::vector<sucl_group*> make_rank_groups(const sucl_bootstrap* below, sucl_group* over,
                                           const rank_counts& counts) {
-  std::vector<place> members;
+  std::vector<location> members;
   int first = 0;
   for (std::size_t p = 0; p < counts.of_each.size(); ++p)
     for (int slot = 0; slot < counts.of_each[p]; ++slot) {

@@ -71,20 +71,20 @@ std::string key_of_id() {
   return "sucl.id." + std::to_string(runtimes++);
 }
 
-std::vector<std::string> places_of_library(const base::config& settings) {
+std::vector<std::string> library_paths(const base::config& settings) {
   if (!settings.pmix.library.empty()) return {settings.pmix.library};
-  std::vector<std::string> places{"libpmix.so.2"};
+  std::vector<std::string> paths{"libpmix.so.2"};
   for (const char* name : {"PMIX_PREFIX", "PMIX_INSTALL_PREFIX"})
     if (const char* prefix = std::getenv(name); prefix && *prefix)
       for (const char* folder : {"/lib/", "/lib/openmpi/"})
-        places.push_back(prefix + std::string(folder) + places.front());
-  return places;
+        paths.push_back(prefix + std::string(folder) + paths.front());
+  return paths;
 }
 
 pmix::library load(const base::config& settings) {
   void* handle = nullptr;
   std::string why;
-  for (const std::string& path : places_of_library(settings)) {
+  for (const std::string& path : library_paths(settings)) {
     handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: it has threads
     if (handle) break;
     if (const char* text = dlerror(); why.empty() && text) why = text;

@@ -27,7 +27,7 @@ std::string version(std::uint32_t major, std::uint32_t minor) {
   return std::to_string(major) + "." + std::to_string(minor);
 }
 
-// A table's fields that must not be null, by their place in the struct.
+// A table's fields that must not be null, by their offset in the struct.
 struct needed_field {
   const char* name;
   std::size_t offset;

@@ -390,9 +390,9 @@ int peer_processes::enter(const std::string& label) {
   return -1;
 }
 
-void peer_processes::exit(int place) {
-  if (place < 0 || !own()) return;
-  step_line& step = own()->steps[static_cast<std::size_t>(place)];
+void peer_processes::exit(int line) {
+  if (line < 0 || !own()) return;
+  step_line& step = own()->steps[static_cast<std::size_t>(line)];
   step.label.write("");
   step.taken.store(0);
 }
@@ -400,11 +400,11 @@ void peer_processes::exit(int place) {
 void peer_processes::publish(std::uint64_t communicator, const diagnosis& v) {
   board_slot* s = own();
   if (!s) return;
-  diagnosis_line& place = s->last[s->diagnoses.fetch_add(1) % max_diagnoses];
-  place.text.there.store(0, std::memory_order_release);
-  place.communicator = communicator;
-  place.code = static_cast<std::int32_t>(v.code);
-  place.text.write(v.text);
+  diagnosis_line& line = s->last[s->diagnoses.fetch_add(1) % max_diagnoses];
+  line.text.there.store(0, std::memory_order_release);
+  line.communicator = communicator;
+  line.code = static_cast<std::int32_t>(v.code);
+  line.text.write(v.text);
   static_cast<job_board_header*>(m_memory)->published.fetch_add(1, std::memory_order_release);
 }
 

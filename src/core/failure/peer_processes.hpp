@@ -115,7 +115,7 @@ class SUCL_CORE_API peer_processes {
   void end_report();                ///< its error message is written
   void fail_in(const std::string& label, const diagnosis& why);
   int enter(const std::string& label);  ///< returns what is passed to exit()
-  void exit(int place);
+  void exit(int line);
   void publish(std::uint64_t communicator, const diagnosis& v);
   void end(std::uint64_t communicator, const communicator_end& e);
 

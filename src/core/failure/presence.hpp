@@ -11,7 +11,7 @@
 namespace sucl::core {
 
 /// A mark that other processes of this machine see, by the variables of the launcher: a socket
-/// without a place in the file system, which goes with the process.
+/// without a path in the file system, which goes with the process.
 class presence {
  public:
   presence();

@@ -64,7 +64,7 @@ void setup_steps::set_peers(std::shared_ptr<peer_processes> peers) {
   const std::lock_guard lock(m_mutex);
   m_peers = std::move(peers);
   for (setup_step* s : m_steps) {
-    s->m_place = m_peers->enter(s->m_label);
+    s->m_line = m_peers->enter(s->m_label);
     for (int r = 0; r < m_peers->size(); ++r) s->m_members.push_back(r);
   }
 }
@@ -77,7 +77,7 @@ void setup_steps::add(setup_step& s) {
     auto& begun = s.m_begun ? *s.m_begun : m_begun;
     const auto before = s.m_members.empty() ? 0 : begun[s.m_label]++;
     if (before > 0) s.m_label += " (#" + std::to_string(before + 1) + ")";
-    if (m_peers) s.m_place = m_peers->enter(s.m_label);
+    if (m_peers) s.m_line = m_peers->enter(s.m_label);
   }
   if (m_timeout.count() > 0) m_changed.notify_all();
 }
@@ -85,7 +85,7 @@ void setup_steps::add(setup_step& s) {
 void setup_steps::remove(setup_step& s) {
   const std::lock_guard lock(m_mutex);
   m_steps.erase(std::find(m_steps.begin(), m_steps.end(), &s));
-  if (m_peers) m_peers->exit(s.m_place);
+  if (m_peers) m_peers->exit(s.m_line);
 }
 
 // Why it is useless to continue waiting in this step, if it is.

@@ -104,7 +104,7 @@ class SUCL_CORE_API setup_step final : private wait_supervisor {
   std::vector<int> m_members;
   may_leave m_may_leave = may_leave::none;
   step_counts* m_begun = nullptr;
-  int m_place = -1;
+  int m_line = -1;
   std::atomic<clock::time_point> m_since;      ///< when the wait that is going on began
   std::atomic<clock::time_point> m_last_poll;  ///< of the thread itself
   std::atomic<bool> m_paused{false};

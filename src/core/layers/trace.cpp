@@ -269,9 +269,9 @@ void agree_on_clock(trace_file& file, const sucl_comm_info& info) {
 std::string path_for(const trace_options& options) {
   const std::string rank = std::to_string(options.world_rank);
   std::string path = options.path;
-  const auto place = path.find("%r");
-  if (place == path.npos) return path + "." + rank;
-  return path.replace(place, 2, rank);
+  const auto at = path.find("%r");
+  if (at == path.npos) return path + "." + rank;
+  return path.replace(at, 2, rank);
 }
 
 // Every rank finds out whether all can write, so that all continue or none does.

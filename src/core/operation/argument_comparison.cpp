@@ -33,7 +33,7 @@ bool has_op(sucl_kind k) { return reduces(static_cast<kind>(k)); }
 bool has_root(sucl_kind k) { return rooted(static_cast<kind>(k)); }
 bool same_count(sucl_kind k) { return moves_data(k) && !has_counts(k); }
 // With a root, only the root's buffers show whether it works in place.
-bool same_place(sucl_kind k) { return moves_data(k) && !has_root(k); }
+bool same_in_place(sucl_kind k) { return moves_data(k) && !has_root(k); }
 
 // In the order in which a difference says most.
 const std::vector<field>& fields() {
@@ -55,7 +55,7 @@ const std::vector<field>& fields() {
       {"form", always,
        [](const digest& d) { return std::string(d.blocking ? "blocking" : "asynchronous"); }},
       {"root", has_root, [](const digest& d) { return std::to_string(d.root); }},
-      {"in place", same_place,
+      {"in place", same_in_place,
        [](const digest& d) { return std::string(d.flags & SUCL_FLAG_IN_PLACE ? "yes" : "no"); }},
       {"count", same_count, [](const digest& d) { return std::to_string(d.count); }},
   };

@@ -59,7 +59,7 @@ issue_result issue_queue::issue(const sucl_operation& record, const layouts& lay
 }
 
 // It is counted: a rank that records alone makes its next call after more recorded operations than
-// the others. Nothing is issued, which would need a place among the replays of graphs, and the host
+// the others. Nothing is issued, which would need a position among the replays of graphs, and the host
 // does not know which of them have begun.
 sucl_operation issue_queue::record(const sucl_operation& operation) {
   sucl_operation recorded = operation;
@@ -89,7 +89,7 @@ issue_result issue_queue::replay(const sucl_operation& recorded, const layouts& 
   return begin(n, watch, false, lock);
 }
 
-// It has its place in the queue. Gives up the lock.
+// The request is in the queue already. Releases the lock.
 issue_result issue_queue::begin(op_request& n, const observer& watch, bool blocking,
                                 held_lock& lock) {
   ticket t(&n);

@@ -165,7 +165,7 @@ const char* are(const std::vector<int>& ranks) { return ranks.size() == 1 ? " is
 const char* have(const std::vector<int>& ranks) { return ranks.size() == 1 ? " has " : " have "; }
 
 // A hint for the user, if it is one.
-std::string ranks_and_place(const stream& s, const std::vector<int>& ranks) {
+std::string ranks_and_stream(const stream& s, const std::vector<int>& ranks) {
   std::string text = ranks_text(ranks);
   if (ranks.size() != 1) return text;
   const rank_history& h = *s.ranks.at(ranks.front()).history;
@@ -225,7 +225,7 @@ std::string missing_text(const stream& s, const waiting& w) {
 }
 
 std::string late_text(const stream& s, const waiting& w) {
-  std::string text = ranks_and_place(s, w.late) + are(w.late) + "late: " + waits_text(s, w) +
+  std::string text = ranks_and_stream(s, w.late) + are(w.late) + "late: " + waits_text(s, w) +
                      ", which " + ranks_text(w.late) + have(w.late) + "not called";
   if (w.late.size() != 1) return text;
   const std::string where = elsewhere(*s.ranks.at(w.late.front()).history, s.communicator);
@@ -340,7 +340,7 @@ std::optional<std::string> stuck_text(const streams& all) {
     if (w->held.empty())
       return "all ranks have called " + call + ", and " + ranks_text(w->inside) + have(w->inside) +
              "not finished it: the network, or the backend, makes no progress";
-    return ranks_and_place(s, w->held) + have(w->held) + "called " + call +
+    return ranks_and_stream(s, w->held) + have(w->held) + "called " + call +
            ", but not begun it: what it depends on is not done there";
   }
   return std::nullopt;

@@ -216,7 +216,7 @@ void record_writer::end() noexcept {
 }
 
 // Writers write without regard to each other: each has a few slots for itself. What is not over
-// stays where it is; where nothing else is left there is no place.
+// keeps its slot, so a record that is full of such operations has no free one.
 void record_writer::take() noexcept {
   constexpr std::uint64_t slots = flight_record::slots;
   constexpr std::uint64_t chunk = flight_record::chunk;

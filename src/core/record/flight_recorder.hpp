@@ -74,8 +74,8 @@ SUCL_CORE_API std::string record_name(std::uint64_t job, int rank);
 
 /// Writes the operations of one communicator to the record. One thread at a time.
 ///
-/// What note() returns stays the operation's own until it is over; what has no place in the record
-/// gets one that is not read.
+/// What note() returns stays the operation's own until it is over; an operation for which
+/// the record has no free slot gets one that is not read.
 class record_writer {
  public:
   /// An operation that is over, for as long as the record has it.

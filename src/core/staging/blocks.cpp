@@ -71,7 +71,7 @@ side make_side(const sucl_operation& op, const staging_plan& how, bool recv) {
   s.element_size = op.element_size;
   s.count = op.count;
   if (layout && !layout->contiguous()) s.layout = &*layout;
-  if (layout && !s.layout && layout->count() != 0) s.user += layout->place(0) * op.element_size;
+  if (layout && !s.layout && layout->count() != 0) s.user += layout->array_index(0) * op.element_size;
   return s;
 }
 
@@ -109,7 +109,7 @@ void set_sink_blocks(side& s, const sucl_operation& op, const staging_plan& how)
 
 bool gathers(sucl_kind kind) { return has_sink_blocks(kind) && !has_source_blocks(kind); }
 
-// A message between two places of a collective's memory, which `end` describes as a whole.
+// A message between two parts of a collective's memory, which `end` describes as a whole.
 task make_message(const sucl_operation& op, const staging_plan& how, const side& end, bool sends,
                   int peer, std::uint64_t first, std::uint64_t count) {
   task t;

@@ -84,8 +84,8 @@ struct side {
         const std::uint64_t first = origin + (displs ? displs[i] : start) + std::min(a, block);
         if (layout)
           layout->for_each_run(first, n,
-                               [&](std::uint64_t place, std::uint64_t index, std::uint64_t length) {
-                                 visit(user + place * element_size, wire + (index - first), length);
+                               [&](std::uint64_t at, std::uint64_t index, std::uint64_t length) {
+                                 visit(user + at * element_size, wire + (index - first), length);
                                });
         else
           visit(user + first * element_size, wire, n);

@@ -62,7 +62,7 @@ bool scattered(const std::optional<base::strided>& layout) {
 }
 
 bool displaced(const std::optional<base::strided>& layout) {
-  return layout && layout->count() != 0 && layout->place(0) != 0;
+  return layout && layout->count() != 0 && layout->array_index(0) != 0;
 }
 
 [[noreturn]] void fail_beyond_host(const sucl_operation& op, const transfer_formats& formats,

@@ -12,7 +12,7 @@
 namespace sucl::core {
 
 /// Set in a process that was forked from one in which SuCL runs. Nothing of SuCL's may be used
-/// there, nor ended: its threads and its place in the job are the parent's. vfork, posix_spawn and
+/// there, nor ended: its threads and its rank in the job are the parent's. vfork, posix_spawn and
 /// system() do not set it.
 SUCL_CORE_API extern std::atomic<bool> forked_child;
 

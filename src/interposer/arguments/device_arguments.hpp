@@ -16,7 +16,7 @@
 
 namespace sucl::interposer::device {
 
-/// Puts host memory in the place of a device's: it changes a call's arguments, by reference. Each
+/// Replaces a device's memory by host memory: it changes a call's arguments, by reference. Each
 /// function is for calls of one shape and does nothing in a process without drivers.
 ///
 /// Ranks decide for themselves. What is staged on one may be host memory on another, and nothing
@@ -150,7 +150,7 @@ class arguments {
   static bool is_plain(const void* memory) {
     return memory == MPI_IN_PLACE || is_surely_of_host(memory);
   }
-  // Calls `each` with this rank's place, unless SuCL is to leave the call alone.
+  // Calls `each` with this rank's position, unless SuCL is to leave the call alone.
   template <class Each>
   void stage(MPI_Comm comm, const Each& each) {
     comm_position at;

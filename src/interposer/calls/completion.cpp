@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // MPI's functions that start, complete, ask for and free requests. Those of SuCL and those of the
-// library may be mixed in one call: the library sees null in the place of SuCL's.
+// library may be mixed in one call: the library sees null instead of SuCL's.
 #include "base/log.hpp"
 #include "core/support/backoff.hpp"
 #include "interposer/calls/entry.hpp"
@@ -33,7 +33,7 @@ bool has_room(const MPI_Status* status, const Output*... output) {
   return (status || MPI_STATUS_IGNORE == nullptr) && (output && ...);
 }
 
-// The requests of one call that SuCL knows. The library sees null in the place of those that it
+// The requests of one call that SuCL knows. The library sees null instead of those that it
 // has not started itself. With `complete` false all are left to it: it refuses the call.
 class batch {
  public:
@@ -400,7 +400,7 @@ struct second_parameter<int (*)(First, Second, Rest...)> {
 };
 using asked = second_parameter<decltype(&PMPI_Request_get_status_all)>::type;
 
-// The requests that the library may see, null in the place of the others.
+// The requests that the library may see, null instead of the others.
 std::vector<MPI_Request> seen_of(int count, asked requests) {
   std::vector<MPI_Request> seen(requests, requests + count);
   for (MPI_Request& r : seen)

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The functions that take the place of MPI's. Each passes on to the next in the chain: next.hpp.
+/// The functions that replace MPI's. Each passes on to the next in the chain: next.hpp.
 #pragma once
 
 #include <sucl/abi/backend.h>

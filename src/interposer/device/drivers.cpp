@@ -110,9 +110,9 @@ std::uintptr_t find_heap() {
   return std::numeric_limits<std::uintptr_t>::max();
 }
 
-// Where it ends at the moment; 0 if the C library does not tell. Not by sbrk(0), in whose place UCX
-// puts one that reads the end and sets it to that: it takes from malloc() what another thread's has
-// added between the two.
+// Where it ends at the moment; 0 if the C library does not tell. Not by sbrk(0): UCX
+// replaces it by one that reads the end and sets it to that, which takes away what a malloc() of
+// another thread has added in between.
 std::uintptr_t heap_end() {
   static const auto* const end =
       static_cast<const std::uintptr_t*>(dlsym(RTLD_DEFAULT, "__curbrk"));

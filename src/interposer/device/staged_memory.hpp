@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Host memory in the place of a device's, for one collective.
+/// Host memory instead of a device's, for one collective.
 #pragma once
 
 #include "interposer/device/driver.hpp"
@@ -24,7 +24,7 @@ class staged_region {
   staged_region& operator=(const staged_region&) = delete;
 
   char* device() const { return m_device; }
-  /// What is passed in the place of the argument.
+  /// What is passed instead of the argument.
   char* host() const { return m_host; }
   void load() const { m_of.by->copy(m_of, m_device, m_host, m_in, direction::to_host); }
   void store() const { m_of.by->copy(m_of, m_device, m_host, m_out, direction::to_device); }

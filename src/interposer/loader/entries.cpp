@@ -6,7 +6,7 @@
 // of C passes on what it does not know.
 #include "interposer/loader/functions.hpp"
 
-// The places that they jump to, one after the other; null until the library is known.
+// The addresses that they jump to, one after the other; null until the library is known.
 asm(R"(
   .data
   .balign 8

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The functions of MPI that interposers take the place of: `X(name)` for each, without its MPI_.
+/// The functions of MPI that interposers replace: `X(name)` for each, without its MPI_.
 #pragma once
 
 #define SUCL_PMPI_COLLECTIVE(X, name, starting_name) \

@@ -44,7 +44,7 @@ inline block_layout layout_of(const base::strided& b, std::uint64_t elements, st
           b.range[1],
           pitch,
           pitch * b.extent[1],
-          b.place(0) * b.element_size / unit};
+          b.array_index(0) * b.element_size / unit};
 }
 
 /// Calls `f(unit, offset)` for the units of the dense memory that are this work item's.

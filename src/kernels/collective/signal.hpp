@@ -163,7 +163,7 @@ SUCL_INLINE std::uint64_t stage_at(const collective_args& j) {
   return flags_bytes + 4 * j.ll + 2 * j.ll128 + (j.epoch & 1) * j.stage;
 }
 
-/// Gives a captured kernel its place in this replay.
+/// Gives a captured kernel its epoch in this replay.
 SUCL_INLINE void count_from_base(collective_args& j) {
   const std::uint64_t base = j.base->epoch;
   if (j.await == await_of_base)

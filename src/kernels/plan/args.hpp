@@ -5,8 +5,8 @@
 /// One rank's part of a verified plan, as a kernel interprets it. Plain data, the same for device
 /// and host.
 ///
-/// The plan's messages go to *places* in memory of their receiver, each to one of its own. There
-/// are two sets of places, which runs use in turns.
+/// Each message of the plan has a *slot* of its own in memory of its receiver. There are two sets of
+/// slots, which runs use in turns.
 #pragma once
 
 #include "kernels/collective/args.hpp"
@@ -21,13 +21,13 @@ inline constexpr int max_plan_sources = max_ranks;
 
 enum class plan_action : std::int32_t {
   fold,  ///< at <- the combination of the sources; of one, a copy
-  send,  ///< a message from `at` to its place at `peer`
-  take,  ///< waits for a message of `peer`, and copies it to `at`, unless it is read in its place
+  send,  ///< a message from `at` to its slot at `peer`
+  take,  ///< waits for a message of `peer`, and copies it to `at`, unless it is read in its slot
   wait   ///< until the channel `peer` of this rank has done its steps before number `value`
 };
 
 /// Where memory of this rank is.
-enum class plan_space : std::int32_t { send, recv, scratch, places };
+enum class plan_space : std::int32_t { send, recv, scratch, slots };
 
 struct plan_operand {
   std::uint64_t offset;  ///< bytes
@@ -40,13 +40,13 @@ struct plan_step {
   std::int32_t peer;
   std::uint64_t bytes;
   plan_operand at;
-  std::uint64_t place;  ///< of a message, in its receiver's places
+  std::uint64_t slot;  ///< of a message, in its receiver's slots
   std::uint64_t flag;   ///< of a message: the number of the flag in its receiver's memory,
   std::uint64_t value;  ///< and how far that has to be
   std::uint32_t first;  ///< of the sources of a fold, in the list of operands
   std::uint32_t sources;
   std::int32_t ll;        ///< the message goes by the LL protocol
-  std::int32_t in_place;  ///< a message that stays in its place
+  std::int32_t stays_in_slot;  ///< 1: the message is read in its slot
 };
 
 /// A run of a plan. Of what collective_args say it uses what is about ranks, peer buffers and
@@ -55,9 +55,9 @@ struct plan_args : collective_args {
   const plan_step* steps;  ///< channel after channel
   const plan_operand* operands;
   const std::uint32_t* ends;  ///< of each channel, where its steps end
-  std::byte* const* memory;   ///< of each rank, as this one reaches it: flags, then places
+  std::byte* const* memory;   ///< of each rank, as this one reaches it: flags, then slots
   std::byte* scratch;
-  std::uint64_t places;  ///< where those of this run begin in the memory of every rank
+  std::uint64_t slots;  ///< where those of this run begin in the memory of every rank
   /// Work group g has the bytes of each space from `stripe` * g on in every `period` of it. All
   /// that a plan moves keeps its offset in the period, so groups need nothing of each other.
   std::uint64_t period, stripe;

@@ -33,7 +33,7 @@ SUCL_INLINE std::byte* address_of(const plan_args& j, const memory_pair& m, cons
     case plan_space::send: return const_cast<std::byte*>(m.send) + o.offset;
     case plan_space::recv: return m.recv + o.offset;
     case plan_space::scratch: return j.scratch + o.offset;
-    default: return j.memory[j.rank] + j.places + o.offset;
+    default: return j.memory[j.rank] + j.slots + o.offset;
   }
 }
 
@@ -74,7 +74,7 @@ SUCL_INLINE void send_step(const Item& at, const plan_args& j, const memory_pair
   at.barrier();
   const std::byte* from = address_of(j, m, s.at);
   std::byte* memory = j.memory[s.peer];
-  std::byte* to = memory + j.places + s.place;
+  std::byte* to = memory + j.slots + s.slot;
   if (!s.ll) {
     each_stripe(at, j, s.at.offset, s.bytes,
                 [&](std::uint64_t begin, std::uint64_t length)
@@ -134,13 +134,13 @@ template <class Item>
 SUCL_INLINE plan_outcome take_step(const Item& at, const plan_args& j, const memory_pair& m,
                                    const plan_step& s) {
   std::byte* memory = j.memory[j.rank];
-  const std::byte* from = memory + j.places + s.place;
+  const std::byte* from = memory + j.slots + s.slot;
   std::byte* to = address_of(j, m, s.at);
   if (s.ll) return take_lines(at, j, s, from, to);
   bool there = true;
   if (at.thread() == 0) there = load_acquire(flag_of(at, memory, s)) >= step_of(j, s.value);
   if (!at.together(there)) return plan_outcome::waits;
-  if (!s.in_place)
+  if (!s.stays_in_slot)
     each_stripe(at, j, s.at.offset, s.bytes,
                 [&](std::uint64_t begin, std::uint64_t length)
                     SUCL_FLAT { copy(at, to + begin, from + begin, length); });

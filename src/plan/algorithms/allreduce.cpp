@@ -6,7 +6,7 @@
 
 namespace sucl::plan {
 
-team all_ranks(const builder& b, place base) {
+team all_ranks(const builder& b, address base) {
   team t;
   for (int r = 0; r < b.ranks(); ++r) {
     t.ranks.push_back(r);
@@ -39,7 +39,7 @@ void one_shot(builder& b, const part& p) {
   const team t = all_ranks(b, {space::recv, p.offset});
   peer_barrier(b, t, p.flag);
   for (int r = 0; r < b.ranks(); ++r) {
-    const place out{space::recv, p.offset}, in{space::send, p.offset};
+    const address out{space::recv, p.offset}, in{space::send, p.offset};
     for (int other = 0; other < b.ranks(); ++other) {
       const bool own = other == r;
       if (other == 0) {

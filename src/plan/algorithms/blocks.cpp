@@ -58,10 +58,10 @@ void bruck_alltoall(builder& b, int radix) {
   const std::uint64_t size = input_block(b.what(), 0, 0).bytes;
   for (int r = 0; r < n; ++r) {
     const auto at = [&](int rank) { return static_cast<std::uint64_t>((rank + n) % n) * size; };
-    const place work = b.scratch(r, size * static_cast<std::uint64_t>(n));
+    const address work = b.scratch(r, size * static_cast<std::uint64_t>(n));
     const auto block = [&](int d) { return work + static_cast<std::uint64_t>(d) * size; };
     const auto half = static_cast<std::uint64_t>(n);  // no step moves more blocks than there are
-    const place out = b.scratch(r, half * size), in = b.scratch(r, half * size);
+    const address out = b.scratch(r, half * size), in = b.scratch(r, half * size);
     b.copy(r, work, {space::send, at(r)}, at(-r) == 0 ? half * size : (half - r) * size);
     if (r > 0) b.copy(r, block(n - r), {space::send, 0}, at(r));
     for (std::int64_t stride = 1; stride < n; stride *= radix) {
@@ -108,7 +108,7 @@ void peer_alltoall(builder& b) {
     for (int k = 0; k < n; ++k) {
       const int from = (r + k) % n;
       const extent there = input_block(b.what(), from, r), here = output_block(b.what(), r, from);
-      const place dst{space::recv, here.offset}, src{space::send, there.offset};
+      const address dst{space::recv, here.offset}, src{space::send, there.offset};
       if (k == 0) {
         b.copy(r, dst, src, here.bytes);
       } else {
@@ -146,7 +146,7 @@ void build_allgather(builder& b, const recipe& r) {
 void build_reduce_scatter(builder& b, const recipe& r) {
   const ends cuts = packed_cuts(b, false);
   team t = all_ranks(b, {space::send, 0});
-  const std::vector<place> out(t.ranks.size(), place{space::recv, 0});
+  const std::vector<address> out(t.ranks.size(), address{space::recv, 0});
   if (r.algorithm == "one_shot") {
     peer_reduce_scatter(b, t, out, cuts, 0);
     return peer_barrier(b, t, 0);
@@ -175,8 +175,8 @@ void build_scan(builder& b, const recipe&) {
   const std::uint64_t bytes = input_block(b.what(), 0, 0).bytes;
   const bool exclusive = b.what().kind == kind::exscan;
   for (int r = 0; r < n; ++r) {
-    const place sum = exclusive ? b.scratch(r, bytes) : place{space::recv, 0};
-    const place landing = b.scratch(r, bytes);
+    const address sum = exclusive ? b.scratch(r, bytes) : address{space::recv, 0};
+    const address landing = b.scratch(r, bytes);
     b.copy(r, sum, {space::send, 0}, bytes);
     for (int d = 1; d < n; d *= 2) {
       if (r + d < n) b.send(r, r + d, sum, bytes);

@@ -11,8 +11,8 @@
 
 namespace sucl::plan {
 
-/// All ranks with their vectors at this place.
-team all_ranks(const builder& b, place base);
+/// All ranks with their vectors at this address.
+team all_ranks(const builder& b, address base);
 
 /// The same team with its members in this order.
 team in_order(const team& t, const std::vector<int>& members);
@@ -26,7 +26,7 @@ void team_allreduce(builder& b, const team& t, std::uint64_t bytes, const recipe
 /// -1, 3, -5, 11, ... around the root, the farthest first: Bine trees (De Sensi and others 2025,
 /// "distance halving"). An edge is a third shorter than one of the usual binomial tree, so fewer
 /// edges cross between groups of neighbours. Ranks beyond the largest power of two keep their
-/// place.
+/// position.
 std::vector<int> bine_order(int ranks, int root);
 
 void build_allreduce(builder& b, const recipe& r);

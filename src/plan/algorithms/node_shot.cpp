@@ -24,16 +24,16 @@ struct value {
   int from = 0;  // the rank that sends it
   std::uint64_t bytes = 0;
   std::vector<source> terms;
-  std::optional<place> packed;  // in the scratch of `from`
+  std::optional<address> packed;  // in the scratch of `from`
 };
 
 // A value where it lands on another node.
 struct landing {
   std::size_t what = 0;
   int to = 0;
-  place at;
+  address at;
   std::vector<int> readers;
-  std::optional<place> only;  // in recv of `to`, if it is nothing but copied there
+  std::optional<address> only;  // in recv of `to`, if it is nothing but copied there
 };
 
 // What one rank puts into one piece of its output: a rank's input, a value of the own node, or one
@@ -68,23 +68,23 @@ class staged_parts {
         joined.push_back(p);
     }
     m_parts = std::move(joined);
-    for (const auto& [begin, end] : m_parts) m_places.push_back(b.scratch(rank, end - begin));
+    for (const auto& [begin, end] : m_parts) m_addresses.push_back(b.scratch(rank, end - begin));
   }
-  place of(std::uint64_t byte) const {
+  address of(std::uint64_t byte) const {
     const auto after =
         std::upper_bound(m_parts.begin(), m_parts.end(), std::pair(byte, ~std::uint64_t{0}));
     const auto i = static_cast<std::size_t>(after - m_parts.begin()) - 1;
-    return m_places[i] + (byte - m_parts[i].first);
+    return m_addresses[i] + (byte - m_parts[i].first);
   }
   void copy(builder& b, int rank) const {
     for (std::size_t i = 0; i < m_parts.size(); ++i)
-      b.copy(rank, m_places[i], {space::send, m_parts[i].first},
+      b.copy(rank, m_addresses[i], {space::send, m_parts[i].first},
              m_parts[i].second - m_parts[i].first);
   }
 
  private:
   std::vector<std::pair<std::uint64_t, std::uint64_t>> m_parts;
-  std::vector<place> m_places;
+  std::vector<address> m_addresses;
 };
 
 constexpr std::uint64_t staged_flag = 0, packed_flag = 1, landed_flag = 2;
@@ -135,7 +135,7 @@ class node_shot_maker {
     std::vector<std::size_t> landings;
     std::vector<std::size_t> values;
     std::uint64_t bytes = 0;
-    place src, dst;
+    address src, dst;
     bool direct = false;  // straight from the sender's input
   };
 
@@ -271,32 +271,32 @@ class node_shot_maker {
     return !m_reduces && k != kind::alltoall && k != kind::alltoallv;
   }
 
-  // The place in recv to which a message may go, because its one value is copied there and nowhere
+  // The address in recv to which a message may go, because its one value is copied there and nowhere
   // else.
-  std::optional<place> only_place(const message& m) const {
+  std::optional<address> only_address(const message& m) const {
     const landing& l = m_landings[m.landings[0]];
     if (!lands_directly() || m.landings.size() > 1 || l.readers.size() > 1 || l.readers[0] != m.to)
       return {};
-    std::optional<place> found;
+    std::optional<address> found;
     for (const result& out : m_results[at(m.to)]) {
       const share& s = out.shares[0];
       if (s.what != share::type::landed || s.index != m.landings[0]) continue;
       if (found) return {};
-      found = place{space::recv, out.offset};
+      found = address{space::recv, out.offset};
     }
     return found;
   }
 
-  // The place in the sender's input where the one value of a message lies.
-  std::optional<place> direct_source(const message& m) const {
+  // The address in the sender's input where the one value of a message lies.
+  std::optional<address> direct_source(const message& m) const {
     const value& v = m_values[m.values[0]];
     if (m_reduces || m.values.size() > 1 || v.terms.size() > 1 || v.terms[0].first != m.from)
       return {};
-    return place{space::send, v.terms[0].second};
+    return address{space::send, v.terms[0].second};
   }
 
   void settle() {
-    std::map<std::pair<int, std::vector<std::size_t>>, place> packs;
+    std::map<std::pair<int, std::vector<std::size_t>>, address> packs;
     for (message& m : m_messages) {
       const auto direct = direct_source(m);
       m.direct = direct.has_value();
@@ -311,7 +311,7 @@ class node_shot_maker {
       }
       m_sends[at(m.from)].push_back(&m);
       m_receives[at(m.to)].push_back(&m);
-      place_message(m);
+      choose_addresses(m);
     }
     for (int r = 0; r < ranks(); ++r) m_staged[at(r)].settle(m_builder, r);
   }
@@ -320,7 +320,7 @@ class node_shot_maker {
     std::uint64_t offset = 0;
     for (const std::size_t i : m.values) {
       value& v = m_values[i];
-      const place to = m.src + offset;
+      const address to = m.src + offset;
       offset += v.bytes;
       m_packs[m.from].push_back({i, to});
       if (!v.packed) v.packed = to;
@@ -328,8 +328,8 @@ class node_shot_maker {
     }
   }
 
-  void place_message(message& m) {
-    const auto only = only_place(m);
+  void choose_addresses(message& m) {
+    const auto only = only_address(m);
     m.dst = only ? *only : m_builder.scratch(m.to, m.bytes);
     std::uint64_t offset = 0;
     for (const std::size_t i : m.landings) {
@@ -356,14 +356,14 @@ class node_shot_maker {
     if (from != r && m_waited.insert({from, flag}).second) m_builder.wait(r, from, flag);
   }
 
-  place input_of(int r, const source& s, bool alone) {
+  address input_of(int r, const source& s, bool alone) {
     if (!reads_staged(r, s.first, alone)) return {space::send, s.second};
-    const place p = m_staged[at(s.first)].of(s.second);
+    const address p = m_staged[at(s.first)].of(s.second);
     return s.first == r ? p : remote(p);
   }
 
   // to = the first of these, or to = to op it.
-  void take(int r, place to, place from, std::uint64_t bytes, int owner, bool first) {
+  void take(int r, address to, address from, std::uint64_t bytes, int owner, bool first) {
     const int peer = is_remote(from.where) ? owner : -1;
     if (first)
       m_builder.copy(r, to, from, bytes, peer);
@@ -417,7 +417,7 @@ class node_shot_maker {
     }
     bool first = true;
     for (const share& s : out.shares) {
-      place from;
+      address from;
       int owner = r;
       if (s.what == share::type::input) {
         from = input_of(r, s.from, alone);
@@ -452,7 +452,7 @@ class node_shot_maker {
   std::vector<staged_parts> m_staged;
   std::vector<std::vector<result>> m_results;
   std::vector<std::vector<const message*>> m_sends, m_receives;
-  std::map<int, std::vector<std::pair<std::size_t, place>>> m_packs;  // by rank: value and place
+  std::map<int, std::vector<std::pair<std::size_t, address>>> m_packs;  // by rank: value and address
   readers m_staged_readers, m_packed_readers, m_landed_readers;       // {owner, reader}
   std::set<std::pair<int, std::uint64_t>> m_waited;
 };

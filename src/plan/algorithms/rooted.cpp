@@ -9,7 +9,7 @@ namespace sucl::plan {
 namespace {
 
 // All ranks but the root, beginning after it, with vectors at `base`.
-team others_than(const builder& b, int root, place base) {
+team others_than(const builder& b, int root, address base) {
   team t;
   for (int k = 1; k < b.ranks(); ++k) {
     t.ranks.push_back((root + k) % b.ranks());
@@ -101,7 +101,7 @@ team accumulators(builder& b, std::uint64_t offset, std::uint64_t bytes, bool le
 void scatter_gather(builder& b, const recipe& r, std::uint64_t offset, std::uint64_t bytes) {
   const int root = b.what().root;
   const ends cuts = cut_evenly(bytes, b.element(), b.ranks());
-  std::vector<place> out;
+  std::vector<address> out;
   team t = all_ranks(b, {space::send, offset});
   if (r.inner == "exchange" || r.inner == "cyclic") {
     t = accumulators(b, offset, bytes, true, 2, order_from(b));
@@ -113,7 +113,7 @@ void scatter_gather(builder& b, const recipe& r, std::uint64_t offset, std::uint
     }
   } else {
     for (std::size_t m = 0; m < t.ranks.size(); ++m)
-      out.push_back(t.ranks[m] == root ? place{space::recv, offset + cuts[m]}
+      out.push_back(t.ranks[m] == root ? address{space::recv, offset + cuts[m]}
                                        : b.scratch(t.ranks[m], cuts[m + 1] - cuts[m]));
     if (r.inner == "direct") {
       direct_reduce_scatter(b, t, out, cuts, r.ports);
@@ -134,7 +134,7 @@ void scatter_gather(builder& b, const recipe& r, std::uint64_t offset, std::uint
 // The root reads the memory of all ranks, in order of rank.
 void peer_reduce(builder& b, std::uint64_t offset, std::uint64_t bytes, std::uint64_t flag) {
   const int root = b.what().root;
-  const place out{space::recv, offset}, in{space::send, offset};
+  const address out{space::recv, offset}, in{space::send, offset};
   for (int r = 0; r < b.ranks(); ++r) {
     const bool own = r == root;
     if (!own) {
@@ -246,7 +246,7 @@ void direct_scatter(builder& b) {
 // The root's side of a subtree: the buffer itself where blocks follow each other, else staging.
 struct root_side {
   tree_child child;
-  place at;
+  address at;
   bool staging;
 };
 
@@ -255,7 +255,7 @@ std::vector<root_side> root_sides(builder& b, const staged& blocks, const tree_n
   std::vector<root_side> sides;
   for (const tree_child& c : node.children) {
     const bool whole = blocks.contiguous(c.position, c.count);
-    const place at = whole ? place{buffer, blocks.block(c.position).offset}
+    const address at = whole ? address{buffer, blocks.block(c.position).offset}
                            : b.scratch(blocks.rank(0), blocks.length(c.position, c.count));
     sides.push_back({c, at, !whole});
   }
@@ -264,10 +264,10 @@ std::vector<root_side> root_sides(builder& b, const staged& blocks, const tree_n
 
 // Copies a staged subtree block by block between staging and the root's buffer.
 void unstage(builder& b, const staged& blocks, const root_side& side, space buffer) {
-  place from = side.at;
+  address from = side.at;
   for (int p = side.child.position; p < side.child.position + side.child.count; ++p) {
     const extent e = blocks.block(p);
-    const place to{buffer, e.offset};
+    const address to{buffer, e.offset};
     if (blocks.gather) {
       b.copy(blocks.rank(0), to, from, e.bytes);
     } else {
@@ -282,7 +282,7 @@ void tree_gather(builder& b, int radix) {
   for (int p = 0; p < b.ranks(); ++p) {
     const tree_node node = tree_node_of(p, b.ranks(), radix);
     const int rank = blocks.rank(p);
-    const place own{space::send, 0};
+    const address own{space::send, 0};
     if (p == 0) {
       const auto sides = root_sides(b, blocks, node, space::recv);
       for (const root_side& s : sides)
@@ -295,7 +295,7 @@ void tree_gather(builder& b, int radix) {
       continue;
     }
     const bool leaf = node.children.empty();
-    const place base = leaf ? own : b.scratch(rank, blocks.length(p, node.count));
+    const address base = leaf ? own : b.scratch(rank, blocks.length(p, node.count));
     for (const tree_child& c : node.children)
       b.receive(rank, blocks.rank(c.position), base + blocks.length(p, c.position - p),
                 blocks.length(c.position, c.count));
@@ -311,7 +311,7 @@ void tree_scatter(builder& b, int radix) {
   for (int p = 0; p < b.ranks(); ++p) {
     const tree_node node = tree_node_of(p, b.ranks(), radix);
     const int rank = blocks.rank(p);
-    const place own{space::recv, 0};
+    const address own{space::recv, 0};
     if (p == 0) {
       auto sides = root_sides(b, blocks, node, space::send);
       for (std::size_t k = sides.size(); k-- > 0;) {
@@ -325,7 +325,7 @@ void tree_scatter(builder& b, int radix) {
       continue;
     }
     const bool leaf = node.children.empty();
-    const place base = leaf ? own : b.scratch(rank, blocks.length(p, node.count));
+    const address base = leaf ? own : b.scratch(rank, blocks.length(p, node.count));
     b.receive(rank, blocks.rank(node.parent), base, blocks.length(p, node.count));
     b.fence(rank);
     for (std::size_t c = node.children.size(); c-- > 0;)
@@ -344,8 +344,8 @@ void peer_blocks(builder& b, bool gather) {
   for (int p = 0; p < b.ranks(); ++p) {
     const int rank = blocks.rank(p);
     const extent e = blocks.block(p);
-    const place at_root{gather ? space::recv : space::send, e.offset};
-    const place own{gather ? space::send : space::recv, 0};
+    const address at_root{gather ? space::recv : space::send, e.offset};
+    const address own{gather ? space::send : space::recv, 0};
     if (rank == root) {
       b.copy(root, gather ? at_root : own, gather ? own : at_root, e.bytes);
       continue;

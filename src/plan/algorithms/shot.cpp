@@ -29,29 +29,29 @@ class staging_area {
     m_parts = std::move(joined);
     std::uint64_t at = 0;
     for (part& p : m_parts) {
-      p.place = at;
+      p.staged_at = at;
       at += p.end - p.begin;
     }
     return at;
   }
 
   // Where byte `source` of the input is staged.
-  std::uint64_t place_of(std::uint64_t source) const {
+  std::uint64_t offset_of(std::uint64_t source) const {
     const auto after = std::upper_bound(m_parts.begin(), m_parts.end(), source,
                                         [](std::uint64_t s, const part& p) { return s < p.begin; });
     const part& p = *std::prev(after);
-    return p.place + (source - p.begin);
+    return p.staged_at + (source - p.begin);
   }
 
   template <class Visit>
   void each(Visit visit) const {
-    for (const part& p : m_parts) visit(p.begin, p.place, p.end - p.begin);
+    for (const part& p : m_parts) visit(p.begin, p.staged_at, p.end - p.begin);
   }
   bool empty() const { return m_parts.empty(); }
 
  private:
   struct part {
-    std::uint64_t begin, end, place;
+    std::uint64_t begin, end, staged_at;
   };
   std::vector<part> m_parts;
 };
@@ -123,10 +123,10 @@ class one_shot_maker {
     for (const int reader : m_readers[at(r)]) m_builder.signal(r, reader, 0);
   }
 
-  place source(int reader, int from, std::uint64_t byte, bool combined) const {
+  address source(int reader, int from, std::uint64_t byte, bool combined) const {
     if (from == reader && !(m_staged && m_ordered && combined)) return {space::send, byte};
-    const place p =
-        m_staged ? m_base[at(from)] + m_areas[at(from)].place_of(byte) : place{space::send, byte};
+    const address p =
+        m_staged ? m_base[at(from)] + m_areas[at(from)].offset_of(byte) : address{space::send, byte};
     return from == reader ? p : remote(p);
   }
 
@@ -143,9 +143,9 @@ class one_shot_maker {
   }
 
   // Where what is combined can be combined from: what is only read is read whole before.
-  place within_reach(int r, const place& what, int from, std::uint64_t bytes) {
+  address within_reach(int r, const address& what, int from, std::uint64_t bytes) {
     if (!m_reads || !is_remote(what.where)) return what;
-    const place copied = m_builder.scratch(r, bytes);
+    const address copied = m_builder.scratch(r, bytes);
     m_builder.copy(r, copied, what, bytes, from);
     return copied;
   }
@@ -168,15 +168,15 @@ class one_shot_maker {
         waited[at(from)] = true;
       }
       bool first = true;
-      std::vector<place> sources;
+      std::vector<address> sources;
       for (const auto& [from, byte] : terms) {
-        const place what = source(r, from, byte, terms.size() > 1);
+        const address what = source(r, from, byte, terms.size() > 1);
         sources.push_back(terms.size() > 1 ? within_reach(r, what, from, p.bytes) : what);
       }
       for (std::size_t i = 0; i < terms.size(); ++i) {
         const int from = terms[i].first;
-        const place to{space::recv, p.offset};
-        const place what = sources[i];
+        const address to{space::recv, p.offset};
+        const address what = sources[i];
         const int peer = is_remote(what.where) ? from : -1;
         if (first)
           m_builder.copy(r, to, what, p.bytes, peer);
@@ -201,7 +201,7 @@ class one_shot_maker {
   bool m_reads;
   bool m_ordered;
   std::vector<staging_area> m_areas;
-  std::vector<place> m_base;
+  std::vector<address> m_base;
   std::vector<std::vector<int>> m_readers;
 };
 
@@ -231,7 +231,7 @@ void build_staged_two_shot(builder& b) {
   const std::uint64_t bytes = send_bytes(b.what(), 0);
   const std::vector<std::uint64_t> cuts = cut_evenly(bytes, b.element(), ranks);
   const auto size = [&](int r) { return cuts[at(r) + 1] - cuts[at(r)]; };
-  std::vector<place> staged, result;
+  std::vector<address> staged, result;
   for (int r = 0; r < ranks; ++r) {
     staged.push_back(b.scratch(r, bytes));
     result.push_back(b.scratch(r, size(r)));
@@ -246,14 +246,14 @@ void build_staged_two_shot(builder& b) {
       for (int k = ranks - 1; k > 0; --k) b.wait(r, (r + k) % ranks, 0);
       // Combining into memory that no other rank reads and copying that is faster than combining
       // into shared memory: copies take lines over without reading them.
-      const place out{space::recv, cuts[at(r)]};
+      const address out{space::recv, cuts[at(r)]};
       const std::vector<int> order = fold_order(b, r);
       // In place, the own part lies where the result goes: it must come first, or be staged too.
-      place own{space::send, cuts[at(r)]};
+      address own{space::send, cuts[at(r)]};
       if (order[0] != r) b.copy(r, staged[at(r)] + cuts[at(r)], own, size(r));
       if (order[0] != r) own = staged[at(r)] + cuts[at(r)];
       for (const int q : order) {
-        const place part = q == r ? own : remote(staged[at(q)] + cuts[at(r)]);
+        const address part = q == r ? own : remote(staged[at(q)] + cuts[at(r)]);
         if (q == order[0])
           b.copy(r, out, part, size(r), q == r ? -1 : q);
         else
@@ -284,8 +284,8 @@ void build_mapped_two_shot(builder& b) {
   };
   for (int r = 0; r < ranks; ++r) {
     synchronise(r, 0);
-    const place in{space::send, cuts[at(r)]}, out{space::recv, cuts[at(r)]};
-    const place sum = b.scratch(r, size(r));
+    const address in{space::send, cuts[at(r)]}, out{space::recv, cuts[at(r)]};
+    const address sum = b.scratch(r, size(r));
     const std::vector<int> order = fold_order(b, r);
     for (const int q : order) {
       if (q == order[0])
@@ -297,7 +297,7 @@ void build_mapped_two_shot(builder& b) {
     for (int k = 1; k < ranks; ++k) b.signal(r, (r + k) % ranks, 1);
     for (int k = 1; k < ranks; ++k) {
       const int q = (r + k) % ranks;
-      const place theirs{space::recv, cuts[at(q)]};
+      const address theirs{space::recv, cuts[at(q)]};
       b.wait(r, q, 1);
       b.copy(r, theirs, remote(theirs), size(q), q);
     }
@@ -316,8 +316,8 @@ void build_read_two_shot(builder& b) {
     for (int k = 1; k < ranks; ++k) b.signal(r, (r + k) % ranks, flag);
   };
   for (int r = 0; r < ranks; ++r) {
-    const place in{space::send, cuts[at(r)]}, out{space::recv, cuts[at(r)]};
-    std::vector<place> parts(at(ranks), in);
+    const address in{space::send, cuts[at(r)]}, out{space::recv, cuts[at(r)]};
+    std::vector<address> parts(at(ranks), in);
     signal_peers(r, 0);
     for (int k = 1; k < ranks; ++k) {
       const int q = (r + k) % ranks;
@@ -335,7 +335,7 @@ void build_read_two_shot(builder& b) {
     signal_peers(r, 1);
     for (int k = 1; k < ranks; ++k) {
       const int q = (r + k) % ranks;
-      const place theirs{space::recv, cuts[at(q)]};
+      const address theirs{space::recv, cuts[at(q)]};
       b.wait(r, q, 1);
       b.copy(r, theirs, remote(theirs), size(q), q);
     }

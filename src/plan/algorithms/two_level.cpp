@@ -20,7 +20,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 struct stage {
   builder& b;
   std::vector<std::vector<int>> nodes;
-  std::vector<place> staged;  // by rank: all of its input
+  std::vector<address> staged;  // by rank: all of its input
 };
 
 // Every rank stages its input for the leaders of its node.
@@ -37,14 +37,14 @@ void stage_inputs(stage& s, std::uint64_t bytes, int leaders) {
 }
 
 // Leader `r` combines a part of what its node has staged, in the order of its members.
-void combine(const stage& s, const std::vector<int>& node, int r, place to, std::uint64_t offset,
+void combine(const stage& s, const std::vector<int>& node, int r, address to, std::uint64_t offset,
              std::uint64_t bytes) {
   for (const int m : node)
     if (m != r) s.b.wait(r, m, staged_flag);
   for (const int m : node) {
-    const place from = s.staged[at(m)] + offset;
+    const address from = s.staged[at(m)] + offset;
     const int peer = m == r ? -1 : m;
-    const place named = m == r ? from : remote(from);
+    const address named = m == r ? from : remote(from);
     if (m == node[0])
       s.b.copy(r, to, named, bytes, peer);
     else
@@ -53,8 +53,8 @@ void combine(const stage& s, const std::vector<int>& node, int r, place to, std:
 }
 
 // Leader `r` shows its node a part of the result, and the others copy it.
-void publish(builder& b, const std::vector<int>& node, int r, place from, std::uint64_t bytes,
-             std::vector<place>& shown) {
+void publish(builder& b, const std::vector<int>& node, int r, address from, std::uint64_t bytes,
+             std::vector<address>& shown) {
   if (node.size() == 1) return;
   shown[at(r)] = b.scratch(r, bytes);
   b.copy(r, shown[at(r)], from, bytes);
@@ -83,7 +83,7 @@ void allreduce(builder& b, const recipe& r) {
     }
     if (size(j) > 0) team_allreduce(b, same, size(j), r, r.outer, 0);
   }
-  std::vector<place> shown(at(b.ranks()));
+  std::vector<address> shown(at(b.ranks()));
   for (const auto& node : s.nodes) {
     for (int j = 0; j < leaders; ++j)
       publish(b, node, node[at(j)], {space::recv, parts[at(j)]}, size(j), shown);
@@ -121,7 +121,7 @@ void broadcast(builder& b, const recipe& r) {
     heads.base.push_back({node[0] == b.what().root ? space::send : space::recv, 0});
   }
   tree_broadcast(b, heads, root_node, bytes, r.radices[0]);
-  std::vector<place> shown(at(b.ranks()));
+  std::vector<address> shown(at(b.ranks()));
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     publish(b, nodes[n], nodes[n][0], heads.base[n], bytes, shown);
     for (std::size_t m = 1; m < nodes[n].size(); ++m) {
@@ -141,7 +141,7 @@ void reduce(builder& b, const recipe& r) {
   for (const auto& node : s.nodes) {
     const int head = node[0];
     heads.ranks.push_back(head);
-    heads.base.push_back(head == b.what().root ? place{space::recv, 0} : b.scratch(head, bytes));
+    heads.base.push_back(head == b.what().root ? address{space::recv, 0} : b.scratch(head, bytes));
     combine(s, node, head, heads.base.back(), 0, bytes);
   }
   tree_reduce(b, heads, root_node, bytes, r.radices[0]);

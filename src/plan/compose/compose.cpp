@@ -14,22 +14,22 @@ constexpr int max_roots = 8192;  // that many squared primitives
 struct writer {
   composition& c;
 
-  void multicast(place src, place dst, std::uint64_t bytes, int root,
+  void multicast(address src, address dst, std::uint64_t bytes, int root,
                  const std::vector<int>& leaves) const {
     if (bytes > 0 && !leaves.empty()) c.multicast(src, dst, bytes, root, leaves);
   }
-  void reduction(place src, place dst, std::uint64_t bytes, int root) const {
+  void reduction(address src, address dst, std::uint64_t bytes, int root) const {
     if (bytes > 0) c.reduction(src, dst, bytes, all_ranks(c.what), root);
   }
   // To one rank, with the root there, as in HiCCL's table 2: the blocks of a scatter then have
   // roots everywhere, and trees take them through all links of a node.
-  void transfer(place src, place dst, std::uint64_t bytes, int from, int to) const {
+  void transfer(address src, address dst, std::uint64_t bytes, int from, int to) const {
     if (bytes > 0) c.reduction(src, dst, bytes, {from}, to);
   }
 };
 
-place input(std::uint64_t offset = 0) { return {space::send, offset}; }
-place output(std::uint64_t offset = 0) { return {space::recv, offset}; }
+address input(std::uint64_t offset = 0) { return {space::send, offset}; }
+address output(std::uint64_t offset = 0) { return {space::recv, offset}; }
 
 std::uint64_t vector_bytes(const problem& p) { return p.counts[0] * p.element_bytes; }
 
@@ -105,7 +105,7 @@ void reduce_steps(const writer& w) {
   const problem& p = w.c.what;
   const auto cuts = cut_evenly(vector_bytes(p), p.element_bytes, p.ranks);
   const bool to_all = p.kind == kind::allreduce;
-  std::vector<place> parts;
+  std::vector<address> parts;
   for (int r = 0; r < p.ranks; ++r) {
     const auto i = static_cast<std::size_t>(r);
     const bool in_result = to_all || r == p.root;
@@ -139,7 +139,7 @@ void allgather_steps(const writer& w) {
 void reduce_scatter_steps(const writer& w) {
   const problem& p = w.c.what;
   const std::uint64_t bytes = send_bytes(p, 0);
-  const place sum = w.c.take_scratch(0, bytes);
+  const address sum = w.c.take_scratch(0, bytes);
   w.reduction(input(), sum, bytes, 0);
   w.c.fence();
   for (int r = 0; r < p.ranks; ++r) {

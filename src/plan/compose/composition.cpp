@@ -13,7 +13,7 @@ namespace {
 
 using type = primitive::type;
 
-std::string to_text(place p) { return std::string(name(p.where)) + "+" + std::to_string(p.offset); }
+std::string to_text(address p) { return std::string(name(p.where)) + "+" + std::to_string(p.offset); }
 
 std::uint64_t size_of_space(const composition& c, int rank, space s) {
   if (s == space::send) return send_bytes(c.what, rank);
@@ -36,7 +36,7 @@ void check_ranks(const composition& c, const primitive& p) {
                "Give a positive multiple of " + std::to_string(c.what.element_bytes) + " bytes.");
 }
 
-primitive make(type what, place src, place dst, std::uint64_t bytes, int root,
+primitive make(type what, address src, address dst, std::uint64_t bytes, int root,
                const std::vector<int>& leaves) {
   primitive p;
   p.what = what;
@@ -61,14 +61,14 @@ composition composition::custom(int ranks, std::uint64_t send_elements, std::uin
   return c;
 }
 
-void composition::multicast(place src, place dst, std::uint64_t bytes, int root,
+void composition::multicast(address src, address dst, std::uint64_t bytes, int root,
                             const std::vector<int>& leaves) {
   primitive p = make(type::multicast, src, dst, bytes, root, leaves);
   check_ranks(*this, p);
   steps.back().push_back(std::move(p));
 }
 
-void composition::reduction(place src, place dst, std::uint64_t bytes,
+void composition::reduction(address src, address dst, std::uint64_t bytes,
                             const std::vector<int>& leaves, int root) {
   primitive p = make(type::reduction, src, dst, bytes, root, leaves);
   check_ranks(*this, p);
@@ -79,11 +79,11 @@ void composition::fence() {
   if (!steps.back().empty()) steps.emplace_back();
 }
 
-place composition::take_scratch(int rank, std::uint64_t bytes) {
+address composition::take_scratch(int rank, std::uint64_t bytes) {
   const std::uint64_t unit = std::lcm(what.element_bytes, std::uint64_t{16});
   scratch.resize(static_cast<std::size_t>(what.ranks));
   std::uint64_t& top = scratch[static_cast<std::size_t>(rank)];
-  const place p{space::scratch, top};
+  const address p{space::scratch, top};
   top += (bytes + unit - 1) / unit * unit;
   return p;
 }
@@ -120,7 +120,7 @@ void add_touch(const composition& c, touches& all, const primitive& p, const end
                to_text(p) + " goes beyond " + name(e.at.where) + " of rank " +
                    std::to_string(e.rank) + ", which has " + std::to_string(size) + " bytes" +
                    (write && e.at.where == space::send ? " and is only read" : ""),
-               "Give places inside the spaces; results go to recv or scratch.");
+               "Give addresses inside the spaces; results go to recv or scratch.");
   all[static_cast<std::size_t>(e.rank) * 3 + static_cast<std::size_t>(e.at.where) - 1].push_back(
       {e.at.offset, e.at.offset + p.bytes, write, primitive_index});
 }

@@ -18,7 +18,7 @@ namespace sucl::plan {
 /// A rank's end of a primitive.
 struct endpoint {
   int rank = 0;
-  place at;
+  address at;
 
   friend bool operator==(const endpoint&, const endpoint&) = default;
 };
@@ -55,17 +55,17 @@ struct composition {
   static composition custom(int ranks, std::uint64_t send_elements, std::uint64_t recv_elements,
                             std::uint64_t element_bytes);
 
-  /// HiCCL's primitives, offsets and length in bytes; the same place on every leaf. Throw
+  /// HiCCL's primitives, offsets and length in bytes; the same address on every leaf. Throw
   /// invalid_rank or invalid_count where they make no sense.
-  void multicast(place src, place dst, std::uint64_t bytes, int root,
+  void multicast(address src, address dst, std::uint64_t bytes, int root,
                  const std::vector<int>& leaves);
-  void reduction(place src, place dst, std::uint64_t bytes, const std::vector<int>& leaves,
+  void reduction(address src, address dst, std::uint64_t bytes, const std::vector<int>& leaves,
                  int root);
   /// Everything added later comes after everything added before, where it touches the same data.
   void fence();
 
   /// New scratch of a rank.
-  place take_scratch(int rank, std::uint64_t bytes);
+  address take_scratch(int rank, std::uint64_t bytes);
 
   friend bool operator==(const composition&, const composition&) = default;
 };
@@ -80,7 +80,7 @@ std::vector<int> all_but(const problem& p, int rank);
 composition compose(const problem& p, int steps);
 
 /// Refuses two primitives of one step that touch the same bytes, one of them writing
-/// (invalid_argument, which names both), and places outside their space.
+/// (invalid_argument, which names both), and addresses outside their space.
 void check_races(const composition& c);
 
 /// Fills in what.outcome of a custom composition: what recv of each rank holds in the end.
@@ -102,7 +102,7 @@ composition pipeline(composition c, int depth);
 composition stripe(composition c, int group, int parts);
 
 /// Ring: across nodes (`group` consecutive ranks) a primitive goes from node to node, entering each
-/// at the rank with the root's place in its node; within nodes it stays a primitive. Reductions of
+/// at the rank whose index in its node is that of the root; within nodes it stays a primitive. Reductions of
 /// a composition that is `in_order` stay as they are: for each root a ring begins at another node.
 composition ring(composition c, int group);
 

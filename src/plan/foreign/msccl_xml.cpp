@@ -255,7 +255,7 @@ class translator {
     return m_flags.try_emplace({rank, from, to}, m_flags.size()).first->second;
   }
 
-  place at(int rank, char buffer, std::int64_t chunk, const step& s) const {
+  address at(int rank, char buffer, std::int64_t chunk, const step& s) const {
     if (chunk < 0) refuse(s.line, "an offset is negative", "Correct srcoff and dstoff.");
     const std::uint64_t offset = static_cast<std::uint64_t>(chunk) * element;
     const problem& p = m_builder.what();
@@ -308,7 +308,7 @@ class translator {
                       : "'" + s.what.substr(0, 20) + "' is no step that is known",
              "Steps are s, r, rcs, rrc, rrs, rrcs, cpy, re and nop.");
     const bool reduces = s.what[1] == 'r';
-    const place into = reduces ? m_builder.scratch(rank, bytes) : dst();
+    const address into = reduces ? m_builder.scratch(rank, bytes) : dst();
     m_builder.receive(rank, static_cast<int>(b.receive), into, bytes);
     m_builder.fence(rank);
     if (reduces) m_builder.reduce(rank, into, src(), bytes);
@@ -317,10 +317,10 @@ class translator {
   }
 
   // Into a buffer, from where another channel sends it.
-  void send(int rank, const thread_block& b, const step& s, place src, std::uint64_t bytes,
+  void send(int rank, const thread_block& b, const step& s, address src, std::uint64_t bytes,
             int channel, std::uint64_t& sent) {
     if (b.send < 0) refuse(s.line, "its thread block sends to no GPU", "Correct send.");
-    const place buffer = m_builder.scratch(rank, bytes);
+    const address buffer = m_builder.scratch(rank, bytes);
     m_builder.copy(rank, buffer, src, bytes);
     const std::uint64_t filled = flag(rank, b.id, -1);
     m_builder.signal(rank, rank, filled);
@@ -333,7 +333,7 @@ class translator {
 
   const algorithm& m_algorithm;
   builder m_builder;
-  place m_scratch;
+  address m_scratch;
   std::map<block, const thread_block*> m_blocks;
   std::map<block, int> m_channels, m_out;
   // By thread block and step: the blocks that wait for it, and the signal of theirs.

@@ -85,7 +85,7 @@ problem problem_of(const plan_text& plan, std::uint64_t divisions) {
   }
   p.counts = {chunks * divisions};
   if (p.kind != kind::reduce_scatter_block || !p.in_place) return p;
-  // The block of a rank stays at its place.
+  // The block of a rank stays where it is in the vector.
   p.kind = kind::group;
   const std::uint64_t block = chunks * divisions;
   p.counts = {block * ranks, block * ranks};
@@ -96,10 +96,10 @@ problem problem_of(const plan_text& plan, std::uint64_t divisions) {
 }
 
 /// An operation of a thread block.
-struct place_in_plan {
+struct operation_id {
   int rank = 0, block = 0;
   std::size_t number = 0;
-  auto operator<=>(const place_in_plan&) const = default;
+  auto operator<=>(const operation_id&) const = default;
 };
 
 class translator {
@@ -112,12 +112,12 @@ class translator {
       const std::uint64_t elements = gpu_of(r).scratch * m_divisions;
       if (elements > max_scratch)
         refuse("GPU " + std::to_string(r) + " has too much scratch", "Give a smaller plan.");
-      m_scratch.push_back(elements ? m_builder.scratch(r, elements * element) : place{});
+      m_scratch.push_back(elements ? m_builder.scratch(r, elements * element) : address{});
       m_writers.emplace_back(elements);
     }
-    each([&](const place_in_plan& at, const operation& o) { note(at, o); });
-    each([&](const place_in_plan& at, const operation& o) { match_packets(at, o); });
-    each([&](const place_in_plan& at, const operation& o) {
+    each([&](const operation_id& at, const operation& o) { note(at, o); });
+    each([&](const operation_id& at, const operation& o) { match_packets(at, o); });
+    each([&](const operation_id& at, const operation& o) {
       m_builder.set_channel(at.block);
       wait_for_packets(at);
       write(at, o);
@@ -134,7 +134,7 @@ class translator {
     for (int r = 0; r < ranks(); ++r)
       for (std::size_t b = 0; b < gpu_of(r).blocks.size(); ++b)
         for (std::size_t n = 0; n < gpu_of(r).blocks[b].size(); ++n)
-          work(place_in_plan{r, static_cast<int>(b), n}, gpu_of(r).blocks[b][n]);
+          work(operation_id{r, static_cast<int>(b), n}, gpu_of(r).blocks[b][n]);
   }
 
   // ---- memory
@@ -151,7 +151,7 @@ class translator {
                 count * static_cast<std::uint64_t>(o.iteration),
             count};
   }
-  place at(int owner, const buffer_range& b, const operation& o) const {
+  address at(int owner, const buffer_range& b, const operation& o) const {
     const part p = part_of(b, o);
     const std::uint64_t offset = p.first * element;
     const problem& what = m_builder.what();
@@ -173,7 +173,7 @@ class translator {
 
   // ---- what has to be known before the first instruction
 
-  void note(const place_in_plan& here, const operation& o) {
+  void note(const operation_id& here, const operation& o) {
     if (o.name == "barrier") {
       const std::size_t turn = m_turns[{here.rank, here.block, o.barrier}]++;
       m_barriers[{here.rank, o.barrier, turn}].push_back(here);
@@ -187,10 +187,10 @@ class translator {
     const packet_use use = packets_of(o);
     for (std::size_t i = use.to; i < o.to.size(); ++i)
       for (const int owner : o.to[i].ranks)
-        for_packets(owner, o.to[i], o, [&](std::vector<place_in_plan>& writers) {
+        for_packets(owner, o.to[i], o, [&](std::vector<operation_id>& writers) {
           if (!writers.empty() && writers.back() != here)
-            refuse(o.where + ": packets go to a place that has got some before",
-                   "Give each packet a place of its own.");
+            refuse(o.where + ": packets go to memory that has received packets before",
+                   "Give each packet memory of its own.");
           if (writers.empty()) writers.push_back(here);
         });
   }
@@ -203,28 +203,28 @@ class translator {
     auto& all = m_writers[static_cast<std::size_t>(owner)];
     for (std::uint64_t e = p.first; e < p.first + p.count; ++e) work(all[e]);
   }
-  void match_packets(const place_in_plan& here, const operation& o) {
+  void match_packets(const operation_id& here, const operation& o) {
     const packet_use use = packets_of(o);
     for (std::size_t i = use.from; i < o.from.size(); ++i)
-      for_packets(here.rank, o.from[i], o, [&](const std::vector<place_in_plan>& writers) {
+      for_packets(here.rank, o.from[i], o, [&](const std::vector<operation_id>& writers) {
         // Nothing comes: it waits for ever.
-        const place_in_plan writer = writers.empty() ? place_in_plan{here.rank, -1, 0} : writers[0];
+        const operation_id writer = writers.empty() ? operation_id{here.rank, -1, 0} : writers[0];
         if (!m_packets.try_emplace({writer, here}, 0).second) return;
         m_packets[{writer, here}] = ++m_flags;
         m_readers[writer].push_back(here);
         m_awaited[here].push_back(writer);
       });
   }
-  void wait_for_packets(const place_in_plan& here) {
+  void wait_for_packets(const operation_id& here) {
     const auto awaited = m_awaited.find(here);
     if (awaited == m_awaited.end()) return;
-    for (const place_in_plan& w : awaited->second)
+    for (const operation_id& w : awaited->second)
       m_builder.wait(here.rank, w.rank, m_packets.at({w, here}));
   }
-  void signal_readers(const place_in_plan& here) {
+  void signal_readers(const operation_id& here) {
     const auto readers = m_readers.find(here);
     if (readers == m_readers.end()) return;
-    for (const place_in_plan& r : readers->second)
+    for (const operation_id& r : readers->second)
       m_builder.signal(here.rank, r.rank, m_packets.at({here, r}));
   }
 
@@ -239,7 +239,7 @@ class translator {
     return at->second;
   }
 
-  void write(const place_in_plan& here, const operation& o) {
+  void write(const operation_id& here, const operation& o) {
     static const std::set<std::string> nothing{"nop", "flush", "start"},
         moves{"copy", "put",   "pws",  "pwsf",   "get",      "ppkt",
               "cpkt", "rppkt", "upkt", "gstore", "gstorepkt"},
@@ -261,32 +261,32 @@ class translator {
     if (o.name == "pws" || o.name == "pwsf") signal(here, o);
   }
 
-  void signal(const place_in_plan& here, const operation& o) {
+  void signal(const operation_id& here, const operation& o) {
     for (const channel_end& c : o.channels)
       m_builder.signal(here.rank, c.peer, flag(c.type, here.rank, c.peer, c.number));
   }
-  void wait(const place_in_plan& here, const operation& o) {
+  void wait(const operation_id& here, const operation& o) {
     for (const channel_end& c : o.channels)
       m_builder.wait(here.rank, c.peer, flag(c.type, c.peer, here.rank, c.number));
   }
 
   // Each of the thread blocks signals the others.
-  void barrier(const place_in_plan& here, const operation& o) {
+  void barrier(const operation_id& here, const operation& o) {
     const auto& participants = m_barriers.at({here.rank, o.barrier, m_turn_of.at(here)});
     if (static_cast<int>(participants.size()) != o.barrier_blocks)
       refuse(o.where + ": " + std::to_string(participants.size()) +
                  " thread blocks come to the barrier",
              "Correct num_threadblocks.");
-    for (const place_in_plan& other : participants)
+    for (const operation_id& other : participants)
       if (other.block != here.block)
         m_builder.signal(here.rank, here.rank, flag("barrier", o.barrier, here.block, other.block));
-    for (const place_in_plan& other : participants)
+    for (const operation_id& other : participants)
       if (other.block != here.block)
         m_builder.wait(here.rank, here.rank, flag("barrier", o.barrier, other.block, here.block));
   }
 
   // The first acquisitions find what a semaphore has from the start, and none the last releases.
-  void semaphores(const place_in_plan& here, const operation& o) {
+  void semaphores(const operation_id& here, const operation& o) {
     for (const int s : o.semaphores) {
       const std::uint64_t number = flag("semaphore", s);
       const int first = gpu_of(here.rank).semaphores[static_cast<std::size_t>(s)];
@@ -299,10 +299,10 @@ class translator {
   }
 
   // To every rank that the destination names.
-  void deliver(int rank, const operation& o, const buffer_range& to, place src,
+  void deliver(int rank, const operation& o, const buffer_range& to, address src,
                std::uint64_t bytes) {
     for (const int owner : to.ranks) {
-      const place dst = at(owner, to, o);
+      const address dst = at(owner, to, o);
       if (owner == rank)
         m_builder.copy(rank, dst, src, bytes);
       else
@@ -311,11 +311,11 @@ class translator {
     m_builder.fence(rank);
   }
   // One after the other from every rank that the source names.
-  void collect(int rank, const operation& o, const buffer_range& from, place acc, bool& first,
+  void collect(int rank, const operation& o, const buffer_range& from, address acc, bool& first,
                std::uint64_t bytes) {
     for (const int owner : from.ranks) {
-      const place own = at(owner, from, o);
-      const place src = owner == rank ? own : remote(own);
+      const address own = at(owner, from, o);
+      const address src = owner == rank ? own : remote(own);
       const int peer = owner == rank ? -1 : owner;
       if (std::exchange(first, false))
         m_builder.copy(rank, acc, src, bytes, peer);
@@ -324,7 +324,7 @@ class translator {
     }
   }
 
-  void move(const place_in_plan& here, const operation& o) {
+  void move(const operation_id& here, const operation& o) {
     for (std::size_t i = 0; i < o.to.size(); ++i) {
       const buffer_range& from = o.from[std::min(i, o.from.size() - 1)];
       const std::uint64_t bytes = bytes_of(from, o);
@@ -333,9 +333,9 @@ class translator {
       if (from.ranks.size() != 1)
         refuse(o.where + ": it reads from several GPUs and does not reduce", "Correct the source.");
       const int owner = from.ranks.front();
-      place src = at(owner, from, o);
+      address src = at(owner, from, o);
       if (owner != here.rank) {
-        const place local = m_builder.scratch(here.rank, bytes);
+        const address local = m_builder.scratch(here.rank, bytes);
         m_builder.copy(here.rank, local, remote(src), bytes, owner);
         src = local;
       }
@@ -344,9 +344,9 @@ class translator {
   }
 
   // Packets come before what is in plain memory.
-  void fold(const place_in_plan& here, const operation& o, bool packets) {
+  void fold(const operation_id& here, const operation& o, bool packets) {
     const std::uint64_t bytes = bytes_of(o.from[0], o);
-    const place acc = m_builder.scratch(here.rank, bytes);
+    const address acc = m_builder.scratch(here.rank, bytes);
     bool first = true;
     for (std::size_t i = packets ? 1 : 0; i < o.from.size(); ++i)
       collect(here.rank, o, o.from[i], acc, first, bytes);
@@ -361,14 +361,14 @@ class translator {
   const plan_text& m_plan;
   std::uint64_t m_divisions;
   builder m_builder;
-  std::vector<place> m_scratch;
+  std::vector<address> m_scratch;
   /// Who writes packets into each element of scratch, by rank.
-  std::vector<std::vector<std::vector<place_in_plan>>> m_writers;
-  std::map<std::pair<place_in_plan, place_in_plan>, std::uint64_t> m_packets;  ///< their flags
-  std::map<place_in_plan, std::vector<place_in_plan>> m_readers, m_awaited;
+  std::vector<std::vector<std::vector<operation_id>>> m_writers;
+  std::map<std::pair<operation_id, operation_id>, std::uint64_t> m_packets;  ///< their flags
+  std::map<operation_id, std::vector<operation_id>> m_readers, m_awaited;
   std::map<std::tuple<int, int, int>, std::size_t> m_turns;
-  std::map<std::tuple<int, int, std::size_t>, std::vector<place_in_plan>> m_barriers;
-  std::map<place_in_plan, std::size_t> m_turn_of;
+  std::map<std::tuple<int, int, std::size_t>, std::vector<operation_id>> m_barriers;
+  std::map<operation_id, std::size_t> m_turn_of;
   std::map<std::pair<int, int>, int> m_acquired;                    ///< how often, in all
   std::map<std::pair<int, int>, std::pair<int, int>> m_semaphores;  ///< how often so far
   std::map<std::string, std::uint64_t> m_named;

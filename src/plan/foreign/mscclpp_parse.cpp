@@ -189,14 +189,14 @@ class reader {
     std::vector<operation> all;
     std::size_t n = 0;
     for (const json& o : list_of(from, "ops", where)) {
-      const std::string place = where + ", operation " + std::to_string(n++);
-      if (text_of(o, "name", place) != "pipeline") {
-        add(all, read_operation(o, names, place));
+      const std::string location = where + ", operation " + std::to_string(n++);
+      if (text_of(o, "name", location) != "pipeline") {
+        add(all, read_operation(o, names, location));
         continue;
       }
       for (int i = 0; i < iterations; ++i)
-        for (const json& inner : list_of(o, "ops", place)) {
-          operation op = read_operation(inner, names, place);
+        for (const json& inner : list_of(o, "ops", location)) {
+          operation op = read_operation(inner, names, location);
           op.iteration = i;
           op.iterations = iterations;
           add(all, std::move(op));

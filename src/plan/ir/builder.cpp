@@ -48,12 +48,12 @@ builder::progress& builder::progress_of(int rank) {
   return all[m_channel];
 }
 
-void builder::copy(int rank, place dst, place src, std::uint64_t bytes, int peer) {
+void builder::copy(int rank, address dst, address src, std::uint64_t bytes, int peer) {
   if (bytes == 0 || dst == src) return;
   append(rank, {opcode::copy, dst.where, src.where, m_level, peer, dst.offset, src.offset, bytes});
 }
 
-void builder::reduce(int rank, place dst, place src, std::uint64_t bytes, int peer) {
+void builder::reduce(int rank, address dst, address src, std::uint64_t bytes, int peer) {
   if (bytes == 0) return;
   append(rank,
          {opcode::reduce, dst.where, src.where, m_level, peer, dst.offset, src.offset, bytes});
@@ -65,19 +65,19 @@ void builder::post(int rank, instruction i) {
   ++progress_of(rank).posted;
 }
 
-void builder::send(int rank, int peer, place src, std::uint64_t bytes) {
+void builder::send(int rank, int peer, address src, std::uint64_t bytes) {
   post(rank, {opcode::send, space::none, src.where, m_level, peer, 0, src.offset, bytes});
 }
 
-void builder::receive(int rank, int peer, place dst, std::uint64_t bytes) {
+void builder::receive(int rank, int peer, address dst, std::uint64_t bytes) {
   post(rank, {opcode::receive, dst.where, space::none, m_level, peer, dst.offset, 0, bytes});
 }
 
-void builder::put(int rank, int peer, place dst, place src, std::uint64_t bytes) {
+void builder::put(int rank, int peer, address dst, address src, std::uint64_t bytes) {
   post(rank, {opcode::put, dst.where, src.where, m_level, peer, dst.offset, src.offset, bytes});
 }
 
-void builder::get(int rank, int peer, place dst, place src, std::uint64_t bytes) {
+void builder::get(int rank, int peer, address dst, address src, std::uint64_t bytes) {
   post(rank, {opcode::get, dst.where, src.where, m_level, peer, dst.offset, src.offset, bytes});
 }
 
@@ -96,10 +96,10 @@ void builder::fence(int rank, std::uint64_t keep) {
   append(rank, {opcode::fence, space::none, space::none, 0, -1, 0, 0, keep});
 }
 
-place builder::scratch(int rank, std::uint64_t bytes) {
+address builder::scratch(int rank, std::uint64_t bytes) {
   const std::uint64_t step = std::lcm(element(), std::uint64_t{16});
   std::uint64_t& top = m_top[static_cast<std::size_t>(rank)];
-  const place p{space::scratch, top};
+  const address p{space::scratch, top};
   top += (bytes + step - 1) / step * step;
   std::uint64_t& size = m_schedule.ranks[static_cast<std::size_t>(rank)].scratch_bytes;
   size = std::max(size, top);

@@ -16,20 +16,20 @@ namespace sucl::plan {
 /// The most instructions of a plan that is built; they take 3.2 GB.
 inline constexpr std::uint64_t max_instructions = 100'000'000;
 
-/// A byte of a space.
-struct place {
+/// The address of a byte: its space and its offset there.
+struct address {
   space where = space::none;
   std::uint64_t offset = 0;
 
-  place operator+(std::uint64_t bytes) const { return {where, offset + bytes}; }
-  friend bool operator==(const place&, const place&) = default;
+  address operator+(std::uint64_t bytes) const { return {where, offset + bytes}; }
+  friend bool operator==(const address&, const address&) = default;
 };
 
 /// The same byte as a peer names it.
-constexpr place remote(place p) { return {remote_form(p.where), p.offset}; }
+constexpr address remote(address p) { return {remote_form(p.where), p.offset}; }
 
 /// Collects the programs of all ranks. Every function appends to the present channel at the present
-/// level. Zero bytes append nothing, nor do copies of a place to itself, nor fences with nothing to
+/// level. Zero bytes append nothing, nor do copies of an address to itself, nor fences with nothing to
 /// finish.
 class builder {
  public:
@@ -40,7 +40,7 @@ class builder {
   int ranks() const { return m_schedule.what.ranks; }
   std::uint64_t element() const { return m_schedule.what.element_bytes; }
 
-  /// Whether the input will lie in the output, where results must not take its place too early.
+  /// Whether the input will lie in the output, where results must not overwrite it too early.
   bool in_place() const { return m_in_place; }
   void set_in_place() { m_in_place = true; }
 
@@ -48,19 +48,19 @@ class builder {
   void set_channel(int c);
   void set_level(int l) { m_level = static_cast<std::uint8_t>(l); }
 
-  void copy(int rank, place dst, place src, std::uint64_t bytes, int peer = -1);
-  void reduce(int rank, place dst, place src, std::uint64_t bytes, int peer = -1);
-  void send(int rank, int peer, place src, std::uint64_t bytes);
-  void receive(int rank, int peer, place dst, std::uint64_t bytes);
-  void put(int rank, int peer, place remote_dst, place src, std::uint64_t bytes);
-  void get(int rank, int peer, place dst, place remote_src, std::uint64_t bytes);
+  void copy(int rank, address dst, address src, std::uint64_t bytes, int peer = -1);
+  void reduce(int rank, address dst, address src, std::uint64_t bytes, int peer = -1);
+  void send(int rank, int peer, address src, std::uint64_t bytes);
+  void receive(int rank, int peer, address dst, std::uint64_t bytes);
+  void put(int rank, int peer, address remote_dst, address src, std::uint64_t bytes);
+  void get(int rank, int peer, address dst, address remote_src, std::uint64_t bytes);
   void signal(int rank, int peer, std::uint64_t flag);
   void wait(int rank, int peer, std::uint64_t flag);
   /// Finishes all transfers of the channel but the `keep` latest.
   void fence(int rank, std::uint64_t keep = 0);
 
   /// New scratch of a rank, aligned for its elements and to 16 bytes.
-  place scratch(int rank, std::uint64_t bytes);
+  address scratch(int rank, std::uint64_t bytes);
 
   /// Marks and returns to a point of the scratch allocation of a rank, so that what was taken in
   /// between is taken again.

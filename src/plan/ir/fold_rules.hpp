@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What a proof takes for granted about operators: all of it, in one place.
+/// All that proofs assume about operators.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ const char* name(ordering o) noexcept;
 /// The ordering of this name; `found` says whether there is one.
 ordering ordering_named(const std::string& word, bool& found) noexcept;
 
-/// Consecutive ranks that contribute the same place of their input.
+/// Consecutive ranks that contribute the same offset of their input.
 struct term {
   std::int32_t first = 0;    ///< first rank
   std::int32_t count = 1;    ///< number of ranks
@@ -64,7 +64,7 @@ struct piece {
 struct problem {
   sucl::kind kind = sucl::kind::allreduce;
   ordering order = ordering::any;
-  bool in_place = false;  ///< the input lies in recv (at its place, for gathers); send is empty
+  bool in_place = false;  ///< the input lies in recv (of gathers: at its own block); send is empty
   std::int32_t ranks = 1;
   std::int32_t root = 0;            ///< of rooted kinds, else 0
   std::uint64_t element_bytes = 1;  ///< reductions work on whole elements

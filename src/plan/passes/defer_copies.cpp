@@ -48,13 +48,13 @@ class ranges {
 
  private:
   // How many begin before this.
-  std::size_t before(std::uint64_t place) const {
-    const auto at = std::lower_bound(m_all.begin(), m_all.end(), range{place, 0});
+  std::size_t before(std::uint64_t offset) const {
+    const auto at = std::lower_bound(m_all.begin(), m_all.end(), range{offset, 0});
     return static_cast<std::size_t>(at - m_all.begin());
   }
 
   std::vector<range> m_all;
-  std::vector<std::uint64_t> m_reach;  // by place: how far any up to there goes
+  std::vector<std::uint64_t> m_reach;  // the largest end of this range and those before it
 };
 
 bool reaches_into_peers(const schedule& s) {

@@ -13,7 +13,7 @@ namespace {
 
 using type = primitive::type;
 
-// Steps that take the place of one step, in order; empty ones are dropped in the end.
+// Steps that replace one step, in order; empty ones are dropped in the end.
 class substeps {
  public:
   explicit substeps(std::size_t n) : m_steps(n) {}
@@ -58,14 +58,14 @@ std::vector<endpoint> take(std::vector<endpoint>& leaves, const Rule& rule) {
   return taken;
 }
 
-// The rank of another group with the same place in it, or the last one of a smaller group.
+// The rank of another group with the same index in it, or the last one of a smaller group.
 int opposite(int rank, int in_group_of, int width, int ranks) {
   const int first = in_group_of / width * width;
   return std::min({first + rank % width, first + width - 1, ranks - 1});
 }
 
 // Where a multicast from `root` enters the group of these leaves, which is taken out of them: at
-// the root's place, so that roots all over a group use all links between two groups. A rank that is
+// the root's index, so that roots all over a group use all links between two groups. A rank that is
 // no leaf gets scratch.
 endpoint entrance(composition& c, const primitive& p, int root, std::span<endpoint>& leaves,
                   int width) {
@@ -323,17 +323,17 @@ composition ring(composition c, int group) {
 }
 
 composition factorise(composition c, const std::vector<int>& factors, int first) {
-  std::int64_t places = 1;
+  std::int64_t members = 1;
   std::vector<int> widths;
   for (std::size_t i = factors.size(); i-- > 0;) {
-    widths.insert(widths.begin(), static_cast<int>(std::min<std::int64_t>(places, 1 << 30)));
-    if (factors[i] < 1) places = 0;
-    places = std::min<std::int64_t>(places * factors[i], std::int64_t{1} << 30);
+    widths.insert(widths.begin(), static_cast<int>(std::min<std::int64_t>(members, 1 << 30)));
+    if (factors[i] < 1) members = 0;
+    members = std::min<std::int64_t>(members * factors[i], std::int64_t{1} << 30);
   }
-  if (places < c.what.ranks)
+  if (members < c.what.ranks)
     base::fail(errc::invalid_argument,
-               "a hierarchy of " + std::to_string(places) + " places for " +
-                   std::to_string(c.what.ranks) + " ranks",
+               "a hierarchy of " + std::to_string(members) + " ranks for a composition of " +
+                   std::to_string(c.what.ranks),
                "The product of the factors must be the number of ranks, or above it for groups of "
                "different sizes.");
   const auto needed = static_cast<std::size_t>(first) + factors.size();

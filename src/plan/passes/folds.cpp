@@ -43,7 +43,7 @@ bool folds_once(const schedule& s) {
     const stretch p{owner(i.src, rank, i.peer), i.src_offset, i.src_offset + i.bytes};
     return std::none_of(worked.begin(), worked.end(), [&](const stretch& w) { return w.meets(p); });
   };
-  // A fold is a copy and the reductions that follow it to the same place.
+  // A fold is a copy and the reductions that follow it to the same address.
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
     for (const channel& c : s.ranks[r].channels)
       for (std::size_t i = 0; i < c.size(); ++i) {

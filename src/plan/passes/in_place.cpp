@@ -9,7 +9,7 @@ namespace sucl::plan {
 namespace {
 
 // Where each rank's input lies instead of in send.
-struct input_place {
+struct input_address {
   space where;
   std::uint64_t offset;
 };
@@ -24,15 +24,15 @@ std::uint64_t free_flag(const schedule& s) {
   return flag;
 }
 
-void redirect(space& where, std::uint64_t& offset, const std::vector<input_place>& inputs,
+void redirect(space& where, std::uint64_t& offset, const std::vector<input_address>& inputs,
               std::size_t rank, std::int32_t peer) {
   if (local_form(where) != space::send) return;
-  const input_place& in = inputs[is_remote(where) ? static_cast<std::size_t>(peer) : rank];
+  const input_address& in = inputs[is_remote(where) ? static_cast<std::size_t>(peer) : rank];
   where = is_remote(where) ? remote_form(in.where) : in.where;
   offset += in.offset;
 }
 
-void redirect_all(schedule& s, const std::vector<input_place>& inputs) {
+void redirect_all(schedule& s, const std::vector<input_address>& inputs) {
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
     for (channel& c : s.ranks[r].channels) {
       for (instruction& i : c) redirect(i.src, i.src_offset, inputs, r, i.peer);
@@ -49,7 +49,7 @@ void redirect_all(schedule& s, const std::vector<input_place>& inputs) {
 schedule staged(schedule s, space from) {
   const std::uint64_t flag = free_flag(s);
   const std::uint64_t step = std::lcm(s.what.element_bytes, std::uint64_t{16});
-  std::vector<input_place> inputs;
+  std::vector<input_address> inputs;
   for (program& p : s.ranks) {
     inputs.push_back({space::scratch, (p.scratch_bytes + step - 1) / step * step});
   }
@@ -75,7 +75,7 @@ schedule staged(schedule s, space from) {
 // The same with its input read from recv.
 schedule redirected(schedule s) {
   s.what.in_place = true;
-  std::vector<input_place> inputs;
+  std::vector<input_address> inputs;
   for (int r = 0; r < s.what.ranks; ++r)
     inputs.push_back({space::recv, input_extent(s.what, r).offset});
   redirect_all(s, inputs);

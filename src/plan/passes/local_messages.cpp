@@ -75,7 +75,7 @@ class local_messages_pass {
     const std::uint64_t step = std::lcm(m_schedule.what.element_bytes, std::uint64_t{16});
     std::uint64_t& top = m_schedule.ranks[rank].scratch_bytes;
     top = (top + step - 1) / step * step;
-    m_places[s].push_back(top);
+    m_offsets[s].push_back(top);
     top += i.bytes;
   }
 
@@ -107,20 +107,20 @@ class local_messages_pass {
 
   // The sender is done with its data at once.
   void stage(channel& out, const pending& p) {
-    const std::uint64_t place = m_places[p.which][m_sent[p.which]++];
+    const std::uint64_t offset = m_offsets[p.which][m_sent[p.which]++];
     const instruction& i = p.what;
-    out.push_back({opcode::copy, space::scratch, i.src, i.level, -1, place, i.src_offset, i.bytes});
+    out.push_back({opcode::copy, space::scratch, i.src, i.level, -1, offset, i.src_offset, i.bytes});
     out.push_back(
         {opcode::signal, space::none, space::none, i.level, i.peer, m_flags[p.which], 0, 0});
   }
 
   void take(channel& out, const pending& p) {
-    const std::uint64_t place = m_places[p.which][m_received[p.which]++];
+    const std::uint64_t offset = m_offsets[p.which][m_received[p.which]++];
     const instruction& i = p.what;
     out.push_back(
         {opcode::wait, space::none, space::none, i.level, i.peer, m_flags[p.which], 0, 0});
     out.push_back(
-        {opcode::copy, i.dst, space::peer_scratch, i.level, i.peer, i.dst_offset, place, i.bytes});
+        {opcode::copy, i.dst, space::peer_scratch, i.level, i.peer, i.dst_offset, offset, i.bytes});
   }
 
   // Finishes the oldest transfers until `keep` are left.
@@ -147,7 +147,7 @@ class local_messages_pass {
   bool m_any = false;
   std::uint64_t m_next_flag = 0;
   std::map<stream, std::uint64_t> m_flags;
-  std::map<stream, std::vector<std::uint64_t>> m_places;  // in the sender's scratch
+  std::map<stream, std::vector<std::uint64_t>> m_offsets;  // in the sender's scratch
   std::map<stream, std::size_t> m_sent, m_received;
 };
 

@@ -23,14 +23,14 @@ class step_writer {
       return;
     }
     if (m_in_order) return reduce_in_order(p);
-    // The root's own part comes first; else the first one goes right to its place.
+    // The root's own part comes first; else the first one goes straight to the result.
     const auto own = std::find_if(p.leaves.begin(), p.leaves.end(),
                                   [&](const endpoint& l) { return l.rank == p.root.rank; });
     const endpoint& first = own != p.leaves.end() ? *own : p.leaves[0];
     move(p, first, p.root);
     for (const endpoint& l : p.leaves) {
       if (l.rank == first.rank) continue;
-      m_sums.push_back({p.root.rank, p.level, p.root.at, landing_place(p, l), p.bytes, false});
+      m_sums.push_back({p.root.rank, p.level, p.root.at, landing_address(p, l), p.bytes, false});
     }
   }
 
@@ -59,13 +59,13 @@ class step_writer {
   struct sum {
     int rank;
     int level;
-    place dst, src;
+    address dst, src;
     std::uint64_t bytes;
     bool copies;  // instead of reducing
   };
 
   // A leaf's part in scratch of the root.
-  place landing_place(const primitive& p, const endpoint& leaf) {
+  address landing_address(const primitive& p, const endpoint& leaf) {
     touch(p.root.rank);
     const endpoint landing{p.root.rank, m_builder.scratch(p.root.rank, p.bytes)};
     move(p, leaf, landing);
@@ -82,21 +82,21 @@ class step_writer {
         std::find_if(p.leaves.begin(), p.leaves.end(), is_own) - p.leaves.begin());
     const bool within = own < p.leaves.size() && overlap(p.leaves[own].at, p.root.at, p.bytes);
     const std::size_t first = own == 1 && within ? 1 : 0;
-    // What is folded into may not be the place of a part that comes later.
-    place to = p.root.at;
+    // The destination of the fold may not hold a part that is folded later.
+    address to = p.root.at;
     if (within && own > 1)
-      to = landing_place(p, p.leaves[first]);
+      to = landing_address(p, p.leaves[first]);
     else
       move(p, p.leaves[first], p.root);
-    const auto add = [&](place part, bool copies) {
+    const auto add = [&](address part, bool copies) {
       m_sums.push_back({p.root.rank, p.level, copies ? p.root.at : to, part, p.bytes, copies});
     };
     for (std::size_t l = 0; l < p.leaves.size(); ++l)
-      if (l != first) add(l == own ? p.leaves[l].at : landing_place(p, p.leaves[l]), false);
+      if (l != first) add(l == own ? p.leaves[l].at : landing_address(p, p.leaves[l]), false);
     if (to != p.root.at) add(to, true);
   }
 
-  static bool overlap(place a, place b, std::uint64_t bytes) {
+  static bool overlap(address a, address b, std::uint64_t bytes) {
     return a.where == b.where && a.offset < b.offset + bytes && b.offset < a.offset + bytes;
   }
 

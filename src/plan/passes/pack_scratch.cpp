@@ -28,7 +28,7 @@ struct object {
 };
 
 template <class Visit>
-void for_each_place(instruction& i, const Visit& visit) {
+void for_each_address(instruction& i, const Visit& visit) {
   if (i.dst == space::scratch) visit(i.dst_offset);
   if (i.src == space::scratch) visit(i.src_offset);
 }
@@ -48,14 +48,14 @@ std::vector<std::size_t> ends_of(const channel& c) {
   return until;
 }
 
-// All accesses, by place.
+// All accesses, by address.
 std::vector<scratch_access> accesses_of(program& p) {
   std::vector<scratch_access> all;
   for (std::size_t c = 0; c < p.channels.size(); ++c) {
     const auto until = ends_of(p.channels[c]);
     for (std::size_t k = 0; k < p.channels[c].size(); ++k) {
       instruction& i = p.channels[c][k];
-      for_each_place(
+      for_each_address(
           i, [&](std::uint64_t& at) { all.push_back({&at, at, at + i.bytes, c, k, until[k]}); });
     }
   }
@@ -125,9 +125,9 @@ class arena {
   std::uint64_t m_top;
 };
 
-// Gives every object its place, in order of birth. Channels have no time in common, so each has
+// Gives every object its offset, in the order of first use. Channels have no time in common, so each has
 // its part of the scratch; what they share comes first and stays.
-std::uint64_t place_all(std::vector<object>& list, std::uint64_t unit) {
+std::uint64_t assign_offsets(std::vector<object>& list, std::uint64_t unit) {
   std::vector<object*> order;
   for (object& o : list) order.push_back(&o);
   std::stable_sort(order.begin(), order.end(), [](const object* a, const object* b) {
@@ -173,7 +173,7 @@ schedule pack_scratch(schedule s) {
     if (remote[r] || p.scratch_bytes == 0) continue;
     const std::vector<scratch_access> accesses = accesses_of(p);
     std::vector<object> objects = objects_of(accesses);
-    const std::uint64_t size = place_all(objects, unit);
+    const std::uint64_t size = assign_offsets(objects, unit);
     if (size >= p.scratch_bytes) continue;
     auto o = objects.cbegin();
     for (const scratch_access& a : accesses) {

@@ -41,7 +41,7 @@ schedule pack_scratch(schedule s);
 
 /// Fuses messages: where a rank starts several transfers of at most `bytes` bytes to the same peer
 /// on the same level with no fence in between, and the peer receives them likewise, one message
-/// takes their place. What does not lie next to each other is packed and unpacked in scratch.
+/// replaces them. What does not lie next to each other is packed and unpacked in scratch.
 schedule fuse_messages(schedule s, std::uint64_t bytes);
 
 /// The name of the transport that is the shared memory of a node.
@@ -61,7 +61,7 @@ schedule defer_copies(schedule s);
 /// Rotated order: transfers that a channel starts right after each other are started in the order
 /// of how far the peer is, in the digits of the rank by `factors` (outermost first), receives
 /// before sends. So ranks do not all turn to the same peer first, and ranks with the same part in
-/// different places have programs that are alike. Transfers that a fence tells apart, and messages
+/// different groups have programs that are alike. Transfers that a fence tells apart, and messages
 /// of one pair and direction, keep their order.
 schedule rotate_peers(schedule s, const std::vector<int>& factors);
 

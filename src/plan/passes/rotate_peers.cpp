@@ -10,8 +10,8 @@
 namespace sucl::plan {
 namespace {
 
-// How far `peer` is from `own`, digit by digit: as far for all ranks that do the same in different
-// places.
+// How far `peer` is from `own`, digit by digit: ranks that do the same in
+// different groups have the same distances.
 std::uint64_t distance(int own, int peer, const std::vector<int>& factors) {
   std::uint64_t far = 0, scale = 1;
   for (std::size_t l = factors.size(); l-- > 0;) {

@@ -11,10 +11,10 @@ namespace {
 struct rotated {
   int rank = 0;
   int member = 0;
-  place base;    // in scratch
+  address base;    // in scratch
   ends offsets;  // of the chunks, by distance from the member
 
-  place at(int distance) const { return base + offsets[static_cast<std::size_t>(distance)]; }
+  address at(int distance) const { return base + offsets[static_cast<std::size_t>(distance)]; }
   std::uint64_t length(int first, int last) const {
     return offsets[static_cast<std::size_t>(last)] - offsets[static_cast<std::size_t>(first)];
   }
@@ -34,9 +34,9 @@ rotated rotate(builder& b, const team& t, const ends& cuts, int member) {
 // Copies between the vector in place and the rotated one: two runs of chunks.
 void copy_all(builder& b, const team& t, const ends& cuts, const rotated& r, bool in) {
   const auto self = static_cast<std::size_t>(r.member);
-  const place base = in ? t.input(self) : t.base[self];
+  const address base = in ? t.input(self) : t.base[self];
   const std::uint64_t tail = cuts.back() - cuts[self], head = cuts[self] - cuts.front();
-  const place high = base + cuts[self], low = base + cuts.front();
+  const address high = base + cuts[self], low = base + cuts.front();
   if (in) {
     b.copy(r.rank, r.base, high, tail);
     b.copy(r.rank, r.base + tail, low, head);
@@ -85,7 +85,7 @@ void scatter_step(builder& b, const team& t, const rotated& r, int narrow, int w
   const int partners = (wide - 1) / narrow, batch = batch_of(ports, partners);
   const auto chunks = [&](int k) { return std::min(narrow, wide - k * narrow); };
   const std::uint64_t mark = b.scratch_mark(r.rank);
-  std::vector<place> landing;
+  std::vector<address> landing;
   for (int k = 1; k <= batch; ++k) landing.push_back(b.scratch(r.rank, r.length(0, chunks(k))));
   for (int begin = 1; begin <= partners; begin += batch) {
     const int end = std::min(partners + 1, begin + batch);

@@ -29,24 +29,24 @@ struct member_view {
   std::uint64_t size(window w) const {
     return cuts[static_cast<std::size_t>(w.first + w.count)] - begin(w);
   }
-  place at(window w) const { return t.base[static_cast<std::size_t>(member)] + begin(w); }
-  place input(window w) const { return t.input(static_cast<std::size_t>(member)) + begin(w); }
+  address at(window w) const { return t.base[static_cast<std::size_t>(member)] + begin(w); }
+  address input(window w) const { return t.input(static_cast<std::size_t>(member)) + begin(w); }
   int batch(const phase& p) const { return batch_of(ports, p.factor - 1); }
 };
 
 // A phase of reduce-scatter: every rank sends each partner's part of the window, and reduces what
 // comes in. Partners come in the order digit + 1, digit + 2, ..., `ports` at a time. Where the
-// input lies apart, as it does before the first phase, what comes first goes right to its place.
+// input lies apart, as it does before the first phase, the first message goes straight to the result.
 void scatter_phase(const member_view& v, const phase& p, window before) {
   const int rank = v.rank(), digit = p.digit(v.member), f = p.factor;
   const window mine = before.part(digit, f);
   const bool apart = v.input(mine) != v.at(mine);
   const std::uint64_t mark = v.b.scratch_mark(rank);
   const int batch = v.batch(p);
-  std::vector<place> landing;
+  std::vector<address> landing;
   for (int k = 0; k < batch; ++k) {
     const bool taken = k > 0 || !apart || batch < f - 1;
-    landing.push_back(taken ? v.b.scratch(rank, v.size(mine)) : place{});
+    landing.push_back(taken ? v.b.scratch(rank, v.size(mine)) : address{});
   }
   for (int first = 1; first < f; first += batch) {
     const int last = std::min(f, first + batch);
@@ -80,16 +80,16 @@ void gather_phase(const member_view& v, const phase& p, window before) {
 
 // A phase in which partners exchange their whole window and all fold it in order of digits, in one
 // fold, so that all get the same expression. Of the first two either may come first. Where the
-// input lies apart, the first of the others goes right to its place.
+// input lies apart, the first message of the others goes straight to the result.
 void whole_phase(const member_view& v, const phase& p, window w) {
   const int rank = v.rank(), digit = p.digit(v.member), f = p.factor;
   const std::uint64_t mark = v.b.scratch_mark(rank);
-  std::vector<place> landing(static_cast<std::size_t>(f));
+  std::vector<address> landing(static_cast<std::size_t>(f));
   const bool apart = v.input(w) != v.at(w);
   const int direct = !apart ? -1 : digit > 0 ? 0 : 1;
   for (int k = 1; k < f; ++k) {
     const int other = (digit + f - k) % f;
-    place& in = landing[static_cast<std::size_t>(other)];
+    address& in = landing[static_cast<std::size_t>(other)];
     in = other == direct ? v.at(w) : v.b.scratch(rank, v.size(w));
     v.b.send(rank, v.rank_of(p.partner(v.member, k)), v.input(w), v.size(w));
     v.b.receive(rank, v.rank_of(p.partner(v.member, f - k)), in, v.size(w));
@@ -99,7 +99,7 @@ void whole_phase(const member_view& v, const phase& p, window w) {
   landing[static_cast<std::size_t>(digit)] = v.input(w);
   // What is folded into is the first one's memory, or the second's.
   const int first = direct >= 0 ? direct : digit == 1 ? 1 : 0;
-  const place to = landing[static_cast<std::size_t>(first)];
+  const address to = landing[static_cast<std::size_t>(first)];
   for (int d = 0; d < f; ++d)
     if (d != first) v.b.reduce(rank, to, landing[static_cast<std::size_t>(d)], v.size(w));
   v.b.copy(rank, v.at(w), to, v.size(w));
@@ -172,14 +172,14 @@ void exchange_allgather(builder& b, const team& t, const ends& cuts,
 
 namespace {
 
-// Members 2i and 2i + 1 for i < extra share one place in the exchange, taken by 2i.
+// Members 2i and 2i + 1 for i < extra are one member of the exchange, which 2i stands for.
 void fold_in(builder& b, const team& t, std::uint64_t bytes, int extra) {
   for (int e = 0; e < extra; ++e) {
     const auto keeps = static_cast<std::size_t>(2 * e), hands = keeps + 1;
     const int rank = t.ranks[keeps];
     const bool apart = t.apart(keeps);
     const std::uint64_t mark = b.scratch_mark(rank);
-    const place landing = apart ? t.base[keeps] : b.scratch(rank, bytes);
+    const address landing = apart ? t.base[keeps] : b.scratch(rank, bytes);
     b.send(t.ranks[hands], rank, t.input(hands), bytes);
     b.fence(t.ranks[hands]);
     b.receive(rank, t.ranks[hands], landing, bytes);

@@ -25,7 +25,7 @@ void peer_barrier(builder& b, const team& t, std::uint64_t flag) {
   }
 }
 
-void peer_reduce_scatter(builder& b, const team& t, const std::vector<place>& out, const ends& cuts,
+void peer_reduce_scatter(builder& b, const team& t, const std::vector<address>& out, const ends& cuts,
                          std::uint64_t flag) {
   const int n = t.size();
   peer_barrier(b, t, flag);
@@ -35,7 +35,7 @@ void peer_reduce_scatter(builder& b, const team& t, const std::vector<place>& ou
     const std::uint64_t size = cuts[self + 1] - cuts[self];
     const auto fold = [&](int member, bool first) {
       const auto other = static_cast<std::size_t>(member);
-      const place part = t.base[other] + cuts[self];
+      const address part = t.base[other] + cuts[self];
       const bool own = member == m;
       if (first)
         b.copy(rank, out[self], own ? part : remote(part), size, own ? -1 : t.ranks[other]);
@@ -88,7 +88,7 @@ void peer_exchange(builder& b, const team& t, std::uint64_t bytes, const std::ve
   };
   for (int m = 0; m < t.size(); ++m) {
     const int rank = t.ranks[static_cast<std::size_t>(m)];
-    const place base = t.base[static_cast<std::size_t>(m)];
+    const address base = t.base[static_cast<std::size_t>(m)];
     const auto w = windows(list, m, t.size());
     if (list.empty()) b.copy(rank, base, t.input(0), bytes);
     for (std::size_t p = 0; p < list.size(); ++p) {
@@ -97,7 +97,7 @@ void peer_exchange(builder& b, const team& t, std::uint64_t bytes, const std::ve
       if (p == 0) b.copy(rank, base + at, t.input(static_cast<std::size_t>(m)) + at, length);
       for (int k = 1; k < list[p].factor; ++k) {
         const auto other = static_cast<std::size_t>(list[p].partner(m, k));
-        const place theirs = p == 0 ? t.input(other) : t.base[other];
+        const address theirs = p == 0 ? t.input(other) : t.base[other];
         b.reduce(rank, base + at, remote(theirs + at), length, t.ranks[other]);
       }
     }

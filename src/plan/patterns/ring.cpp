@@ -24,7 +24,7 @@ std::uint64_t longest(const ends& cuts) {
 
 }  // namespace
 
-void ring_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+void ring_reduce_scatter(builder& b, const team& t, const std::vector<address>& out,
                          const ends& cuts) {
   const int n = t.size();
   for (int m = 0; m < n; ++m) {
@@ -33,16 +33,16 @@ void ring_reduce_scatter(builder& b, const team& t, const std::vector<place>& ou
     const int next = t.ranks[static_cast<std::size_t>((m + 1) % n)];
     const int previous = t.ranks[static_cast<std::size_t>((m + n - 1) % n)];
     const chunk mine = chunk_of(cuts, m, n);
-    const place own = t.base[self] + mine.offset;
-    const bool apart = out[self] != own;  // then the last message goes right to its place
+    const address own = t.base[self] + mine.offset;
+    const bool apart = out[self] != own;  // then the last message goes straight to out
     if (n == 1) b.copy(rank, out[self], own, mine.bytes);
     const std::uint64_t mark = b.scratch_mark(rank);
-    const place landing[2] = {b.scratch(rank, n > 1 ? longest(cuts) : 0),
+    const address landing[2] = {b.scratch(rank, n > 1 ? longest(cuts) : 0),
                               b.scratch(rank, n > 2 ? longest(cuts) : 0)};
     for (int step = 1; step < n; ++step) {
       const chunk sent = chunk_of(cuts, m - step, n), taken = chunk_of(cuts, m - step - 1, n);
       const bool last = step + 1 == n;
-      const place in = last && apart ? out[self] : landing[(step + 1) % 2];
+      const address in = last && apart ? out[self] : landing[(step + 1) % 2];
       b.send(rank, next, step == 1 ? t.base[self] + sent.offset : landing[step % 2], sent.bytes);
       b.receive(rank, previous, in, taken.bytes);
       b.fence(rank);
@@ -75,7 +75,7 @@ namespace {
 
 // The same with one fold in order of members, for which all parts must be there. Of the first two
 // either may come first.
-void direct_reduce_scatter_in_order(builder& b, const team& t, const std::vector<place>& out,
+void direct_reduce_scatter_in_order(builder& b, const team& t, const std::vector<address>& out,
                                     const ends& cuts, int batch) {
   const int n = t.size();
   for (int m = 0; m < n; ++m) {
@@ -83,15 +83,15 @@ void direct_reduce_scatter_in_order(builder& b, const team& t, const std::vector
     const int rank = t.ranks[self];
     const chunk mine = chunk_of(cuts, m, n);
     const std::uint64_t mark = b.scratch_mark(rank);
-    std::vector<place> parts(static_cast<std::size_t>(n));
+    std::vector<address> parts(static_cast<std::size_t>(n));
     parts[self] = t.base[self] + mine.offset;
-    // What is folded into: the result's place where no own part lies there that comes later.
+    // The fold goes straight to out, unless the own part lies there and is folded later.
     const bool apart = out[self] != parts[self];
     const int first = apart ? (m == 0 ? 1 : 0) : (m == 1 ? 1 : 0);
     for (int k = 1; k < n; ++k) {
       const int to = (m + k) % n, from = (m + n - k) % n;
       const chunk theirs = chunk_of(cuts, to, n);
-      place& in = parts[static_cast<std::size_t>(from)];
+      address& in = parts[static_cast<std::size_t>(from)];
       in = apart && from == first ? out[self] : b.scratch(rank, mine.bytes);
       b.send(rank, t.ranks[static_cast<std::size_t>(to)], t.base[self] + theirs.offset,
              theirs.bytes);
@@ -99,7 +99,7 @@ void direct_reduce_scatter_in_order(builder& b, const team& t, const std::vector
       if (k % batch == 0) b.fence(rank);
     }
     b.fence(rank);
-    const place sum = parts[static_cast<std::size_t>(first)];
+    const address sum = parts[static_cast<std::size_t>(first)];
     for (int d = 0; d < n; ++d)
       if (d != first) b.reduce(rank, sum, parts[static_cast<std::size_t>(d)], mine.bytes);
     b.copy(rank, out[self], sum, mine.bytes);
@@ -109,7 +109,7 @@ void direct_reduce_scatter_in_order(builder& b, const team& t, const std::vector
 
 }  // namespace
 
-void direct_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+void direct_reduce_scatter(builder& b, const team& t, const std::vector<address>& out,
                            const ends& cuts, int ports) {
   const int n = t.size();
   const int batch = batch_of(ports, n - 1);
@@ -120,10 +120,10 @@ void direct_reduce_scatter(builder& b, const team& t, const std::vector<place>& 
     const int rank = t.ranks[self];
     const chunk mine = chunk_of(cuts, m, n);
     const std::uint64_t mark = b.scratch_mark(rank);
-    const place own = t.base[self] + mine.offset;
-    const bool apart = out[self] != own;  // then the first message goes right to its place
+    const address own = t.base[self] + mine.offset;
+    const bool apart = out[self] != own;  // then the first message goes straight to out
     if (n == 1) b.copy(rank, out[self], own, mine.bytes);
-    std::vector<place> landing;
+    std::vector<address> landing;
     for (int k = 0; k < batch; ++k)
       landing.push_back(b.scratch(rank, k > 0 || !apart || batch < n - 1 ? mine.bytes : 0));
     for (int begin = 1; begin < n; begin += batch) {

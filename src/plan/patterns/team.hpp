@@ -22,17 +22,17 @@ namespace sucl::plan {
 
 struct team {
   std::vector<int> ranks;   ///< members
-  std::vector<place> base;  ///< where each member's vector begins
-  std::vector<place> from;  ///< where its input begins; empty: there too
+  std::vector<address> base;  ///< where each member's vector begins
+  std::vector<address> from;  ///< where its input begins; empty: there too
 
   int size() const { return static_cast<int>(ranks.size()); }
-  place input(std::size_t member) const { return from.empty() ? base[member] : from[member]; }
+  address input(std::size_t member) const { return from.empty() ? base[member] : from[member]; }
   bool apart(std::size_t member) const { return input(member) != base[member]; }
 };
 
 /// Says where the members' input lies. Where a plan will run in place, with the input in the output
 /// that patterns write, copies it to base instead.
-void take_input(builder& b, team& t, place from, std::uint64_t bytes);
+void take_input(builder& b, team& t, address from, std::uint64_t bytes);
 
 using ends = std::vector<std::uint64_t>;
 
@@ -49,17 +49,17 @@ std::vector<int> powers_below(int n, int radix);
 
 // ---- chunks: member i ends with chunk i reduced, or starts with it
 
-/// The places of the members' own chunks in their own vectors.
-std::vector<place> own_chunks(const team& t, const ends& cuts);
+/// The addresses of the members' own chunks in their own vectors.
+std::vector<address> own_chunks(const team& t, const ends& cuts);
 
 /// Ring (as in Patarasuk and Yuan 2009): members - 1 steps to the next neighbour. The result goes
 /// to `out`; the vectors are only read, but for an `out` that lies in them.
-void ring_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+void ring_reduce_scatter(builder& b, const team& t, const std::vector<address>& out,
                          const ends& cuts);
 void ring_allgather(builder& b, const team& t, const ends& cuts);
 
 /// All messages at once, every member with every other; `ports` at a time (0: all). Out as above.
-void direct_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+void direct_reduce_scatter(builder& b, const team& t, const std::vector<address>& out,
                            const ends& cuts, int ports);
 void direct_allgather(builder& b, const team& t, const ends& cuts, int ports);
 
@@ -107,7 +107,7 @@ void peer_barrier(builder& b, const team& t, std::uint64_t flag);
 
 /// After a barrier, every member reads its chunk of all others' vectors, beginning with its own and
 /// going round, and reduces it into `out`. The vectors must stay until the caller's next barrier.
-void peer_reduce_scatter(builder& b, const team& t, const std::vector<place>& out, const ends& cuts,
+void peer_reduce_scatter(builder& b, const team& t, const std::vector<address>& out, const ends& cuts,
                          std::uint64_t flag);
 
 /// Between two barriers, every member reads all others' chunks into its own vector.

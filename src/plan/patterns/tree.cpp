@@ -34,8 +34,8 @@ struct rooted_team {
     return static_cast<std::size_t>((position + root) % t.size());
   }
   int rank(int position) const { return t.ranks[member(position)]; }
-  place base(int position) const { return t.base[member(position)]; }
-  place input(int position) const { return t.input(member(position)); }
+  address base(int position) const { return t.base[member(position)]; }
+  address input(int position) const { return t.input(member(position)); }
   bool apart(int position) const { return t.apart(member(position)); }
 };
 
@@ -61,7 +61,7 @@ void tree_reduce(builder& b, const team& t, int root, std::uint64_t bytes, int r
     const tree_node node = tree_node_of(p, t.size(), radix);
     const int rank = to.rank(p);
     const std::uint64_t mark = b.scratch_mark(rank);
-    std::vector<place> landing;
+    std::vector<address> landing;
     const bool apart = to.apart(p);
     for (const tree_child& c : node.children) {
       landing.push_back(apart && landing.empty() ? to.base(p) : b.scratch(rank, bytes));
@@ -88,7 +88,7 @@ void chain_broadcast(builder& b, const team& t, int root, std::uint64_t bytes, i
     const int rank = from.rank(p);
     for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
       const std::uint64_t size = cuts[s + 1] - cuts[s];
-      const place at = from.base(p) + cuts[s];
+      const address at = from.base(p) + cuts[s];
       if (p > 0) {
         b.receive(rank, from.rank(p - 1), at, size);
         b.fence(rank);  // also the send of the segment before
@@ -106,11 +106,11 @@ void chain_reduce(builder& b, const team& t, int root, std::uint64_t bytes, int 
     const int rank = to.rank(p);
     const std::uint64_t mark = b.scratch_mark(rank);
     const bool last = p + 1 == t.size(), apart = to.apart(p);
-    const place landing = b.scratch(rank, last || apart ? 0 : cuts[1]);
+    const address landing = b.scratch(rank, last || apart ? 0 : cuts[1]);
     if (last && p == 0) b.copy(rank, to.base(p), to.input(p), bytes);
     for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
       const std::uint64_t size = cuts[s + 1] - cuts[s];
-      const place at = to.base(p) + cuts[s], own = to.input(p) + cuts[s];
+      const address at = to.base(p) + cuts[s], own = to.input(p) + cuts[s];
       if (!last) {
         b.receive(rank, to.rank(p + 1), apart ? at : landing, size);
         b.fence(rank);

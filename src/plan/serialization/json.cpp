@@ -72,13 +72,13 @@ class reader {
     read_problem(member(m_root, "collective", m_top), s.what);
     s.algorithm = text(m_root, "algorithm", m_top);
     const json& levels = array(m_root, "levels", m_top);
-    const json_place of_levels = m_top.member("levels");
+    const json_path of_levels = m_top.member("levels");
     for (std::size_t l = 0; l < levels.size(); ++l) {
-      const json_place at = of_levels.element(l);
+      const json_path at = of_levels.element(l);
       s.levels.push_back({text(levels[l], "name", at), text(levels[l], "via", at)});
     }
     const json& ranks = array(m_root, "ranks", m_top);
-    const json_place of_ranks = m_top.member("ranks");
+    const json_path of_ranks = m_top.member("ranks");
     for (std::size_t r = 0; r < ranks.size(); ++r)
       s.ranks.push_back(read_rank(ranks[r], of_ranks.element(r)));
     return s;
@@ -94,11 +94,11 @@ class reader {
 
  private:
   // As in "line 3", between two texts; nothing if it cannot be found.
-  std::string line(const json_place& at, const char* before, const char* after) const {
+  std::string line(const json_path& at, const char* before, const char* after) const {
     const std::size_t found = line_in_json(m_text, to_text(at));
     return found == 0 ? "" : before + ("line " + std::to_string(found)) + after;
   }
-  [[noreturn]] void fail(const json_place& at, const std::string& expected) const {
+  [[noreturn]] void fail(const json_path& at, const std::string& expected) const {
     const std::string path = to_text(at);
     base::fail(errc::invalid_argument,
                "the plan's JSON has at '" + (path.empty() ? "the top" : path) + "'" +
@@ -106,20 +106,20 @@ class reader {
                "src/plan/schedule.schema.json describes the form.");
   }
   // Words are made only for what is wrong: a plan has millions of values.
-  void expect(bool good, const json_place& at, const char* expected) const {
+  void expect(bool good, const json_path& at, const char* expected) const {
     if (!good) fail(at, expected);
   }
 
-  const json& member(const json& j, const char* key, const json_place& at) const {
+  const json& member(const json& j, const char* key, const json_path& at) const {
     if (!j.is_object() || !j.contains(key)) fail(at, std::string("member \"") + key + "\"");
     return j[key];
   }
-  const json& array(const json& j, const char* key, const json_place& at) const {
+  const json& array(const json& j, const char* key, const json_path& at) const {
     const json& a = member(j, key, at);
     expect(a.is_array(), at.member(key), "list");
     return a;
   }
-  std::uint64_t to_number(const json& j, const json_place& at,
+  std::uint64_t to_number(const json& j, const json_path& at,
                           const range& wanted = any_bytes) const {
     expect(j.is_number_unsigned(), at, "number that is a whole one and not negative");
     const auto n = j.get<std::uint64_t>();
@@ -128,31 +128,31 @@ class reader {
                          errc::invalid_argument);
     return n;
   }
-  std::int32_t to_small(const json& j, const json_place& at,
+  std::int32_t to_small(const json& j, const json_path& at,
                         const range& wanted = rank_numbers) const {
     return static_cast<std::int32_t>(to_number(j, at, wanted));
   }
-  std::uint64_t number(const json& j, const char* key, const json_place& at,
+  std::uint64_t number(const json& j, const char* key, const json_path& at,
                        const range& wanted = any_bytes) const {
     return to_number(member(j, key, at), at.member(key), wanted);
   }
-  std::string text(const json& j, const char* key, const json_place& at) const {
+  std::string text(const json& j, const char* key, const json_path& at) const {
     const json& t = member(j, key, at);
     expect(t.is_string(), at.member(key), "text");
     return t.get<std::string>();
   }
 
-  std::vector<std::uint64_t> numbers(const json& j, const char* key, const json_place& at) const {
+  std::vector<std::uint64_t> numbers(const json& j, const char* key, const json_path& at) const {
     const json& from = array(j, key, at);
-    const json_place place = at.member(key);
+    const json_path path = at.member(key);
     std::vector<std::uint64_t> list;
     for (std::size_t i = 0; i < from.size(); ++i)
-      list.push_back(to_number(from[i], place.element(i)));
+      list.push_back(to_number(from[i], path.element(i)));
     return list;
   }
 
   void read_problem(const json& j, problem& p) const {
-    const json_place at = m_top.member("collective");
+    const json_path at = m_top.member("collective");
     const std::string word = text(j, "kind", at);
     p.kind = kind::group;
     for (int k = 0; k < SUCL_KIND_COUNT; ++k)
@@ -173,9 +173,9 @@ class reader {
     if (p.kind == kind::group) read_outcome(array(j, "outcome", at), at.member("outcome"), p);
   }
 
-  void read_outcome(const json& lists, const json_place& at, problem& p) const {
+  void read_outcome(const json& lists, const json_path& at, problem& p) const {
     for (std::size_t r = 0; r < lists.size(); ++r) {
-      const json_place of_rank = at.element(r);
+      const json_path of_rank = at.element(r);
       expect(lists[r].is_array(), of_rank, "list of pieces");
       p.outcome.emplace_back();
       for (std::size_t i = 0; i < lists[r].size(); ++i)
@@ -183,38 +183,38 @@ class reader {
     }
   }
 
-  piece read_piece(const json& j, const json_place& at) const {
+  piece read_piece(const json& j, const json_path& at) const {
     piece part{number(j, "offset", at), number(j, "bytes", at), {}};
     const json& terms = array(j, "terms", at);
-    const json_place of_terms = at.member("terms");
+    const json_path of_terms = at.member("terms");
     for (std::size_t i = 0; i < terms.size(); ++i) {
       const json& t = terms[i];
-      const json_place place = of_terms.element(i);
-      expect(t.is_array() && t.size() == 3, place, "term of three numbers");
-      part.terms.push_back({to_small(t[0], place.element(0)),
-                            to_small(t[1], place.element(1), rank_counts),
-                            to_number(t[2], place.element(2))});
+      const json_path path = of_terms.element(i);
+      expect(t.is_array() && t.size() == 3, path, "term of three numbers");
+      part.terms.push_back({to_small(t[0], path.element(0)),
+                            to_small(t[1], path.element(1), rank_counts),
+                            to_number(t[2], path.element(2))});
     }
     return part;
   }
 
-  program read_rank(const json& j, const json_place& at) const {
+  program read_rank(const json& j, const json_path& at) const {
     program rank{number(j, "scratch", at), {}};
     const json& channels = array(j, "channels", at);
-    const json_place of_channels = at.member("channels");
+    const json_path of_channels = at.member("channels");
     for (std::size_t c = 0; c < channels.size(); ++c) {
       const json& code = channels[c];
-      const json_place place = of_channels.element(c);
-      expect(code.is_array(), place, "list of instructions");
+      const json_path path = of_channels.element(c);
+      expect(code.is_array(), path, "list of instructions");
       rank.channels.emplace_back();
       for (std::size_t i = 0; i < code.size(); ++i)
-        rank.channels.back().push_back(read_instruction(code[i], place.element(i)));
+        rank.channels.back().push_back(read_instruction(code[i], path.element(i)));
     }
     return rank;
   }
 
   template <class Enum>
-  Enum one_of(const json& j, int count, const json_place& at) const {
+  Enum one_of(const json& j, int count, const json_path& at) const {
     expect(j.is_string(), at, "name as text");
     const auto& word = j.get_ref<const std::string&>();
     for (int i = 0; i < count; ++i)
@@ -222,7 +222,7 @@ class reader {
     fail(at, "known name in place of '" + word + "'");
   }
 
-  instruction read_instruction(const json& j, const json_place& at) const {
+  instruction read_instruction(const json& j, const json_path& at) const {
     expect(j.is_array() && j.size() == 8, at, "instruction of eight fields");
     instruction i;
     i.op = one_of<opcode>(j[0], opcode_count, at.element(0));
@@ -240,7 +240,7 @@ class reader {
     return i;
   }
 
-  // The text form has no place for other fields.
+  // The text form has no other fields.
   static bool has_its_fields(const instruction& i) {
     const bool flag = i.op == opcode::signal || i.op == opcode::wait;
     const bool moves = !flag && i.op != opcode::fence;
@@ -255,12 +255,12 @@ class reader {
 
   const json& m_root;
   std::string_view m_text;
-  json_place m_top;
+  json_path m_top;
 };
 
 // "line 2, column 6: syntax error while parsing value - invalid literal" of the parser's message,
 // which goes on with what it last read: that may be megabytes.
-std::string place_of(const json::exception& e) {
+std::string location_of(const json::exception& e) {
   std::string_view what = e.what();
   for (const std::string_view before : {"] ", "parse error at "})
     if (const auto at = what.find(before); at != what.npos) what.remove_prefix(at + before.size());
@@ -308,7 +308,7 @@ schedule from_json(std::string_view text) {
   try {
     root = json::parse(text);
   } catch (const json::exception& e) {
-    base::fail(errc::invalid_argument, "the plan's text is no JSON: " + place_of(e),
+    base::fail(errc::invalid_argument, "the plan's text is no JSON: " + location_of(e),
                "Correct it there or before it. Plans are written by to_json(), or as text that "
                "begins with 'sucl-plan 1'.");
   }

@@ -114,11 +114,11 @@ class finder : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-std::string to_text(const json_place& place) {
-  if (place.above == nullptr) return {};
-  const std::string above = to_text(*place.above);
-  if (place.key.empty()) return above + "[" + std::to_string(place.index) + "]";
-  return above + (above.empty() ? "" : ".") + std::string(place.key);
+std::string to_text(const json_path& path) {
+  if (path.above == nullptr) return {};
+  const std::string above = to_text(*path.above);
+  if (path.key.empty()) return above + "[" + std::to_string(path.index) + "]";
+  return above + (above.empty() ? "" : ".") + std::string(path.key);
 }
 
 std::size_t line_in_json(std::string_view text, const std::string& path) {

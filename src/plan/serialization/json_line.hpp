@@ -12,17 +12,17 @@
 namespace sucl::plan {
 
 /// Where a value is in JSON: a member or an element of what is above it; the top has nothing above.
-struct json_place {
-  const json_place* above = nullptr;
+struct json_path {
+  const json_path* above = nullptr;
   std::string_view key;   ///< of a member; empty for an element
   std::size_t index = 0;  ///< of an element
 
-  json_place member(std::string_view name) const { return {this, name, 0}; }
-  json_place element(std::size_t i) const { return {this, {}, i}; }
+  json_path member(std::string_view name) const { return {this, name, 0}; }
+  json_path element(std::size_t i) const { return {this, {}, i}; }
 };
 
 /// As in "ranks[3].channels[0]"; empty for the top.
-std::string to_text(const json_place& place);
+std::string to_text(const json_path& path);
 
 /// The line, from 1, in which the value of this path begins, or ends if it is a number or text;
 /// 0 if there is none. Reads the text again, so it is for errors.

@@ -28,7 +28,7 @@ void put(std::string& out, std::string_view word, std::uint64_t n) {
   put(out, n);
 }
 
-void put_place(std::string& out, space s, std::uint64_t offset) {
+void put_address(std::string& out, space s, std::uint64_t offset) {
   out += ' ';
   out += name(s);
   out += '+';
@@ -49,8 +49,8 @@ void put_instruction(std::string& out, const instruction& i) {
       if (i.bytes > 0) put(out, " ", i.bytes);
       break;
     default:
-      if (i.dst != space::none) put_place(out, i.dst, i.dst_offset);
-      if (i.src != space::none) put_place(out, i.src, i.src_offset);
+      if (i.dst != space::none) put_address(out, i.dst, i.dst_offset);
+      if (i.src != space::none) put_address(out, i.src, i.src_offset);
       put(out, " ", i.bytes);
   }
   if (i.level != 0) put(out, " @", i.level);
@@ -144,7 +144,7 @@ class reader {
     const auto [end, error] = std::from_chars(w.data(), w.data() + w.size(), n);
     if (error != std::errc{} || end != w.data() + w.size()) fail(expected, w);
     if (!wanted.contain(n))
-      base::check_bounds(place(), expected, n, wanted, errc::invalid_argument);
+      base::check_bounds(location(), expected, n, wanted, errc::invalid_argument);
     return n;
   }
 
@@ -170,12 +170,12 @@ class reader {
       base::fail(errc::invalid_argument, "the plan is empty: there is no line with words in it",
                  "The text form is described in docs/reference/plan-ir.md.");
     base::fail(errc::invalid_argument,
-               place() + ": expected " + std::string(expected) + ", found " +
+               location() + ": expected " + std::string(expected) + ", found " +
                    (found.empty() ? "the end of the line" : "'" + printable(found) + "'"),
                "The text form is described in docs/reference/plan-ir.md.");
   }
 
-  std::string place() const { return "line " + std::to_string(m_number) + " of the plan"; }
+  std::string location() const { return "line " + std::to_string(m_number) + " of the plan"; }
 
  private:
   // A file may be no text at all.
@@ -241,8 +241,8 @@ void read_outcome(reader& in, problem& p) {
   p.outcome[rank].push_back(std::move(part));
 }
 
-void read_place(reader& in, space& s, std::uint64_t& offset) {
-  const std::string_view w = in.word("a place, as in 'recv+0'");
+void read_address(reader& in, space& s, std::uint64_t& offset) {
+  const std::string_view w = in.word("an address, as in 'recv+0'");
   const std::size_t plus = w.find('+');
   for (int i = 1; i < space_count; ++i) {
     if (plus == std::string_view::npos || w.substr(0, plus) != name(static_cast<space>(i)))
@@ -251,7 +251,7 @@ void read_place(reader& in, space& s, std::uint64_t& offset) {
     offset = in.to_number(w.substr(plus + 1), "an offset", any_bytes);
     return;
   }
-  in.fail("a place, as in 'recv+0' or 'peer.send+64'", w);
+  in.fail("an address, as in 'recv+0' or 'peer.send+64'", w);
 }
 
 std::optional<opcode> opcode_of(std::string_view word) {
@@ -274,8 +274,8 @@ instruction read_instruction(reader& in) {
       in.expect("flag");
       i.dst_offset = in.number("the number of a flag", flag_numbers);
     } else {
-      if (i.op != opcode::send) read_place(in, i.dst, i.dst_offset);
-      if (i.op != opcode::receive) read_place(in, i.src, i.src_offset);
+      if (i.op != opcode::send) read_address(in, i.dst, i.dst_offset);
+      if (i.op != opcode::receive) read_address(in, i.src, i.src_offset);
       i.bytes = in.number("a length");
     }
   }

@@ -45,7 +45,7 @@ void check_names(const schedule& s);
 /// The JSON form; src/plan/schedule.schema.json describes it.
 std::string to_json(const schedule& s);
 
-/// Reads the JSON form. Throws invalid_argument with the place and what was expected.
+/// Reads the JSON form. Throws invalid_argument with the location and what was expected.
 schedule from_json(std::string_view text);
 
 }  // namespace sucl::plan

@@ -26,7 +26,7 @@ void append(std::vector<share>& list, const share& s) {
   list.push_back(s);
 }
 
-// Whether some rank contributes the same place through two shares of a list sorted by first rank.
+// Whether some rank contributes the same offset through two shares of a list sorted by first rank.
 bool repeats(const std::vector<share>& list) {
   constexpr std::size_t max_compared = 64;  // each with each
   if (list.size() > max_compared) {
@@ -192,7 +192,7 @@ constexpr std::size_t near_by = 6;  // segments that are looked at before search
 std::ptrdiff_t distance(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
 
 // The last of `count` sorted begins that is not after `offset`; the first one is not. They lie in
-// [from, to), often evenly: the search begins where the place would be then, and widens.
+// [from, to), often evenly: the search begins where it would be then, and widens.
 template <class Begin>
 std::size_t last_until(std::uint64_t offset, std::size_t count, std::uint64_t from,
                        std::uint64_t to, const Begin& begin) {
@@ -236,7 +236,7 @@ memory::cursor memory::find(std::uint64_t offset, cursor& hint) const {
   const block& in = m_blocks[hint.block];
   if (offset < m_first[hint.block] || offset >= end_of_block(hint.block))
     return hint = search(offset);
-  // The place is often beside the last one, or a few segments away.
+  // The segment is often beside the last one, or a few segments away.
   std::size_t i = std::min<std::size_t>(hint.index, in.size() - 1);
   for (std::size_t tries = 0; tries < near_by; ++tries) {
     if (offset < in[i].begin) {
@@ -309,7 +309,7 @@ memory::cursor memory::cut(std::uint64_t offset, std::uint64_t bytes,
   return find(offset, hint);
 }
 
-// Takes out the segments from a place to a byte.
+// Takes out the segments from a cursor to a byte.
 void memory::erase(cursor from, std::uint64_t end) {
   std::uint32_t b = from.block, begin = from.index;
   for (bool more = true; more && b < m_blocks.size(); begin = 0) {

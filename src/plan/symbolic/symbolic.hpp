@@ -25,7 +25,7 @@ struct symbol {
   friend bool operator==(const symbol&, const symbol&) = default;
 };
 
-/// A run of ranks that contribute the same place of their inputs.
+/// A run of ranks that contribute the same offset of their inputs.
 struct share {
   std::int32_t first = 0;
   std::int32_t count = 0;
@@ -35,7 +35,7 @@ struct share {
 };
 
 /// All values of one verification. Two values have the same id exactly if they are the same
-/// expression under the fold_rules, but for the place in the inputs. The shares of a value, which
+/// expression under the fold_rules, but for the offset in the inputs. The shares of a value, which
 /// are what it is made of whatever the expression, are sorted, merged, and start with shift 0.
 class value_table {
  public:

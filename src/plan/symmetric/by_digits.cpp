@@ -19,7 +19,7 @@ struct cells {
   std::uint64_t offset = 0;
   std::uint64_t cell = 0;
 
-  place at(std::uint64_t index) const { return {where, offset + index * cell}; }
+  address at(std::uint64_t index) const { return {where, offset + index * cell}; }
 };
 
 std::vector<int> range_of(int first, int last) {
@@ -150,19 +150,19 @@ class writer {
   static std::uint8_t level(int d) { return static_cast<std::uint8_t>(d); }
 
   // To the rank that is x farther in digit d, and from the one that is x nearer.
-  void send(int d, std::uint64_t x, place from, std::uint64_t bytes) {
+  void send(int d, std::uint64_t x, address from, std::uint64_t bytes) {
     append({opcode::send, space::none, from.where, level(d), static_cast<int>(x * stride(d)), 0,
             from.offset, bytes});
   }
-  void receive(int d, std::uint64_t x, place to, std::uint64_t bytes) {
+  void receive(int d, std::uint64_t x, address to, std::uint64_t bytes) {
     append({opcode::receive, to.where, space::none, level(d),
             static_cast<int>((radix(d) - x) * stride(d)), to.offset, 0, bytes});
   }
-  void copy(place to, place from, std::uint64_t bytes) {
+  void copy(address to, address from, std::uint64_t bytes) {
     if (to == from) return;
     append({opcode::copy, to.where, from.where, 0, -1, to.offset, from.offset, bytes});
   }
-  void reduce(place to, place from, std::uint64_t bytes) {
+  void reduce(address to, address from, std::uint64_t bytes) {
     append({opcode::reduce, to.where, from.where, 0, -1, to.offset, from.offset, bytes});
   }
   void fence() { append({opcode::fence, space::none, space::none, 0, -1, 0, 0, 0}); }
@@ -170,7 +170,7 @@ class writer {
   // ---- patterns
 
   // Shares out what ranks have along these digits, the first dimension first. What the first
-  // message of a step brings comes into its place at once, unless that holds what is to be shared.
+  // message of a step brings goes straight to `out`, unless that holds what is to be shared.
   void scatter(cells from, const cells& out, const std::vector<int>& order, bool in_out = false) {
     for (std::size_t k = 0; k < order.size(); ++k) {
       const int d = order[k];
@@ -178,16 +178,16 @@ class writer {
       const std::uint64_t inner = cells_in(rest), bytes = inner * from.cell;
       const bool keeps = from.where == out.where;
       const cells to = in_out || k + 1 == order.size() ? out : add_scratch(from.cell, rest);
-      std::vector<place> parts;
+      std::vector<address> parts;
       for (std::uint64_t x = 1; x < radix(d); ++x) {
-        const place part = x == 1 && !keeps ? to.at(0) : add_scratch(from.cell, rest).at(0);
+        const address part = x == 1 && !keeps ? to.at(0) : add_scratch(from.cell, rest).at(0);
         receive(d, x, part, bytes);
         send(d, x, from.at(x * inner), bytes);
         parts.push_back(part);
       }
       fence();
       if (!keeps) parts[0] = from.at(0);
-      for (const place& part : parts) reduce(to.at(0), part, bytes);
+      for (const address& part : parts) reduce(to.at(0), part, bytes);
       from = to;
     }
   }
@@ -205,7 +205,7 @@ class writer {
   }
 
   // Sends so many cells to all along digit d and receives theirs.
-  void exchange(int d, place own, const cells& out, std::uint64_t inner) {
+  void exchange(int d, address own, const cells& out, std::uint64_t inner) {
     for (std::uint64_t x = 1; x < radix(d); ++x) {
       receive(d, x, out.at((radix(d) - x) * inner), inner * out.cell);
       send(d, x, own, inner * out.cell);
@@ -272,12 +272,12 @@ class writer {
 
   // Along each digit from `first` outwards all fold the shares of all, in the same order. The share
   // that `own` holds ends as the result in `out`.
-  void exchange_rest(int first, place own, place out, std::uint64_t bytes) {
+  void exchange_rest(int first, address own, address out, std::uint64_t bytes) {
     cells parts;  // of the next step; its part 0 is where the result of this one goes
     for (int d = first; d >= 0; --d) {
       const cells here = std::exchange(parts, {});
       if (d > 0 && radix(d - 1) > 2) parts = add_scratch(bytes, {d - 1}, true);
-      const place to = parts.cell > 0 ? parts.at(0) : out;
+      const address to = parts.cell > 0 ? parts.at(0) : out;
       if (radix(d) == 2)
         exchange_two(d, own, to, bytes);
       else
@@ -286,15 +286,15 @@ class writer {
     }
   }
 
-  void exchange_two(int d, place own, place to, std::uint64_t bytes) {
-    const place other = own == to ? add_scratch(bytes, {}).at(0) : to;
+  void exchange_two(int d, address own, address to, std::uint64_t bytes) {
+    const address other = own == to ? add_scratch(bytes, {}).at(0) : to;
     receive(d, 1, other, bytes);
     send(d, 1, own, bytes);
     fence();
     reduce(to, own == to ? other : own, bytes);
   }
 
-  void exchange_all(int d, place own, place to, const cells& parts, std::uint64_t bytes) {
+  void exchange_all(int d, address own, address to, const cells& parts, std::uint64_t bytes) {
     for (std::uint64_t x = 1; x < radix(d); ++x) {
       receive(d, x, parts.at(radix(d) - x), bytes);
       send(d, x, own, bytes);

@@ -241,7 +241,7 @@ class symmetric_checker {
     c.holds = v;
   }
 
-  // The cells of two places must stay in the same order when they are translated.
+  // The cells of two accesses must stay in the same order when they are translated.
   void check_alike(const cells_at& a, const cells_at& b) const {
     const auto inner = [](const cells_at& at) {
       return std::vector<int>(at.in->dimensions.end() - at.inner, at.in->dimensions.end());
@@ -425,8 +425,8 @@ class symmetric_checker {
     check_alike(from, x.at);
     std::vector<value> message = std::exchange(with.sent[x.turn], {});
     for (std::uint64_t k = 0; k < x.at.count; ++k) {
-      const std::uint64_t place = translated(m_ranks, *from.in, from.first + k, peer) % from.count;
-      cell& c = cell_at(x.at, place);
+      const std::uint64_t index = translated(m_ranks, *from.in, from.first + k, peer) % from.count;
+      cell& c = cell_at(x.at, index);
       c.arrives = false;
       c.holds = m_values.translate(message[k], peer);
       ++m_steps;
@@ -480,14 +480,14 @@ class symmetric_checker {
       return;
     std::vector<bool> seen(static_cast<std::size_t>(m_ranks.ranks()));
     std::size_t count = 0;
-    m_values.for_each_input(v, [&](int rank, std::uint64_t place) {
+    m_values.for_each_input(v, [&](int rank, std::uint64_t input) {
       ++m_steps;
       if (seen[static_cast<std::size_t>(rank)])
         wrong(fault::twice, "the contribution of rank " + std::to_string(rank) + " is in it twice");
       seen[static_cast<std::size_t>(rank)] = true;
       ++count;
-      if (place_on(rank, place) != expected_place(rank, offset))
-        wrong(fault::result, "rank " + std::to_string(rank) + " contributes another place");
+      if (offset_on(rank, input) != expected_offset(rank, offset))
+        wrong(fault::result, "rank " + std::to_string(rank) + " contributes other elements");
       return true;
     });
     if (reduces(m_schedule.what.kind)) {
@@ -506,18 +506,18 @@ class symmetric_checker {
     return reduces(m_schedule.what.kind) || offset > max_bytes ? no_channel : v.by;
   }
 
-  // Where the place of rank 0's input lies that a translation takes to `rank`.
-  std::uint64_t place_on(int rank, std::uint64_t place) const {
-    const region& in = *cells_of(m_schedule, space::send, place, cell_bytes(place)).in;
-    const std::uint64_t cell = (place - in.offset) / in.cell;
+  // Where in the input of `rank` the translation of this offset of rank 0's input lies.
+  std::uint64_t offset_on(int rank, std::uint64_t offset) const {
+    const region& in = *cells_of(m_schedule, space::send, offset, cell_bytes(offset)).in;
+    const std::uint64_t cell = (offset - in.offset) / in.cell;
     return in.offset + translated(m_ranks, in, cell, rank) * in.cell;
   }
-  std::uint64_t cell_bytes(std::uint64_t place) const {
+  std::uint64_t cell_bytes(std::uint64_t offset) const {
     for (const region& r : m_schedule.regions)
-      if (r.where == space::send && r.offset <= place && place < r.end()) return r.cell;
+      if (r.where == space::send && r.offset <= offset && offset < r.end()) return r.cell;
     return 0;
   }
-  std::uint64_t expected_place(int rank, std::uint64_t offset) const {
+  std::uint64_t expected_offset(int rank, std::uint64_t offset) const {
     const problem& p = m_schedule.what;
     if (p.kind == kind::allreduce) return offset;
     if (p.kind == kind::reduce_scatter_block) return input_block(p, rank, 0).offset + offset;

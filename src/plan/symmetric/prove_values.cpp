@@ -5,16 +5,16 @@
 namespace sucl::plan {
 
 translated_value translated_values::keep(const node& n, int by) {
-  const key k{static_cast<std::uint64_t>(n.what), n.place, std::uint64_t{n.a} << 32 | n.b,
+  const key k{static_cast<std::uint64_t>(n.what), n.where, std::uint64_t{n.a} << 32 | n.b,
               static_cast<std::uint64_t>(n.apart)};
   const auto [at, fresh] = m_known.try_emplace(k, static_cast<std::uint32_t>(m_nodes.size()));
   if (fresh) m_nodes.push_back(n);
   return {at->second, m_ranks.without(by, m_nodes[at->second].unmoved_by)};
 }
 
-translated_value translated_values::input(std::uint64_t place) {
+translated_value translated_values::input(std::uint64_t offset) {
   node n;
-  n.place = place;
+  n.where = offset;
   return keep(n, 0);
 }
 
@@ -47,7 +47,7 @@ translated_value translated_values::combine(translated_value a, translated_value
   n.b = b.node;
   n.apart = apart;
   n.unmoved_by = m_nodes[a.node].unmoved_by & m_nodes[b.node].unmoved_by;
-  // Two that only change places.
+  // Two that only change sides.
   for (int d = 0; commutes && a.node == b.node && d < m_ranks.count(); ++d)
     if (m_ranks.radix(d) == 2 && apart == m_ranks.stride(d)) n.unmoved_by |= std::uint64_t{1} << d;
   return keep(n, by);
@@ -62,7 +62,7 @@ std::optional<translated_value> translated_values::fold_along(
   node n;
   n.what = form::along;
   n.a = parts[0].node;
-  n.place = static_cast<std::uint64_t>(digit) << 32 |
+  n.where = static_cast<std::uint64_t>(digit) << 32 |
             static_cast<std::uint64_t>(m_ranks.digit(parts[0].by, digit));
   n.unmoved_by = m_nodes[n.a].unmoved_by | bit;
   return keep(n, parts[0].by);
@@ -71,12 +71,12 @@ std::optional<translated_value> translated_values::fold_along(
 bool translated_values::for_each_input(translated_value v,
                                        const std::function<bool(int, std::uint64_t)>& visit) {
   const node n = m_nodes[v.node];
-  if (n.what == form::input) return visit(v.by, n.place);
+  if (n.what == form::input) return visit(v.by, n.where);
   if (n.what != form::along)
     return for_each_input({n.a, v.by}, visit) &&
            for_each_input({n.b, m_ranks.add(v.by, n.apart)}, visit);
-  const int digit = static_cast<int>(n.place >> 32);
-  const int first = static_cast<int>(n.place & 0xffffffffu);
+  const int digit = static_cast<int>(n.where >> 32);
+  const int first = static_cast<int>(n.where & 0xffffffffu);
   const int base = m_ranks.without(v.by, std::uint64_t{1} << digit);
   for (int i = 0; i < m_ranks.radix(digit); ++i) {
     const int part = (first + i) % m_ranks.radix(digit) * m_ranks.stride(digit);

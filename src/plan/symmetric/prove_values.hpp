@@ -31,9 +31,9 @@ class translated_values {
  public:
   explicit translated_values(const digits& ranks) : m_ranks(ranks), m_nodes(1) {}
 
-  /// The input of rank 0 at the place named `place`: translated, what the rank has there where the
-  /// translation takes the place.
-  translated_value input(std::uint64_t place);
+  /// The input of rank 0 at this offset. Translated to a rank, it is that rank's input at the
+  /// translated offset.
+  translated_value input(std::uint64_t offset);
 
   translated_value translate(translated_value v, int by) const;
 
@@ -44,7 +44,7 @@ class translated_values {
   /// digit `digit` contribute part i. None if the parts are not translations of each other.
   std::optional<translated_value> fold_along(int digit, const std::vector<translated_value>& parts);
 
-  /// Calls `visit` with each input, as rank and place, until it returns false; then false.
+  /// Calls `visit` with each input, as rank and offset, until it returns false; then false.
   bool for_each_input(translated_value v, const std::function<bool(int, std::uint64_t)>& visit);
 
   bool is_input(translated_value v) const { return m_nodes[v.node].what == form::input; }
@@ -54,7 +54,7 @@ class translated_values {
   enum class form : std::uint8_t { input, pair, open_pair, along };
   struct node {
     form what = form::input;
-    std::uint64_t place = 0;       // of an input; of a fold along a digit: digit, and part 0's
+    std::uint64_t where = 0;       // of an input; of a fold along a digit: digit, and part 0's
     std::uint32_t a = 0, b = 0;    // a pair's, the first as it is
     std::int32_t apart = 0;        // and the second translated by this
     std::uint64_t unmoved_by = 0;  // digits, as bits

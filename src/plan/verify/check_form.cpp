@@ -7,7 +7,7 @@
 namespace sucl::plan {
 namespace {
 
-struct place {
+struct address {
   space where = space::none;
   std::uint64_t offset = 0;
 };
@@ -38,21 +38,21 @@ class form_checker {
   // What is wrong with instruction `i` of `rank`, or fault::none.
   fault check(int rank, const instruction& i) {
     m_why = nullptr;
-    m_place = {};
+    m_address = {};
     fault f = check_fields(rank, i);
     if (f == fault::none && has_memory(i.op)) f = check_memory(rank, i);
     return f;
   }
 
   const char* why() const { return m_why; }
-  place where() const { return m_place; }
+  address where() const { return m_address; }
 
  private:
   static bool has_memory(opcode op) { return op <= opcode::get; }
 
-  fault bad(fault f, const char* why, place p = {}) {
+  fault bad(fault f, const char* why, address p = {}) {
     m_why = why;
-    m_place = p;
+    m_address = p;
     return f;
   }
 
@@ -97,7 +97,7 @@ class form_checker {
 
   fault check_memory(int rank, const instruction& i) {
     if (i.bytes == 0) return bad(fault::malformed, "its length is zero");
-    for (const place p : {place{i.dst, i.dst_offset}, place{i.src, i.src_offset}}) {
+    for (const address p : {address{i.dst, i.dst_offset}, address{i.src, i.src_offset}}) {
       if (p.where == space::none) continue;
       const int owner = is_remote(p.where) ? i.peer : rank;
       const std::uint64_t size = m_sizes[static_cast<std::size_t>(owner) * 3 +
@@ -126,7 +126,7 @@ class form_checker {
   std::vector<std::uint64_t> m_sizes;  // send, recv, scratch of each rank
   std::vector<bool> m_writable;        // recv of each rank
   const char* m_why = nullptr;
-  place m_place;
+  address m_address;
 };
 
 verdict whole(const std::string& why) {

@@ -108,7 +108,7 @@ class checker {
   std::vector<segment> m_run, m_other, m_merged;  // runs of bytes on their way
   std::vector<share> m_shares;
 
-  // What ranks have received of reductions: by what it is made of, places in the input of the first
+  // What ranks have received of reductions: by what it is made of, offsets in the input of the first
   // rank of that, with the expression and the first rank that received it.
   struct received {
     std::int64_t end;

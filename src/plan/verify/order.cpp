@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t max_updates = 16;  // beyond a base, before there is a new one
 constexpr std::size_t max_merged = 32;   // bases that a thread remembers
 constexpr std::size_t min_shared = 128;  // below, comparing costs more than it saves
-constexpr std::size_t places = 4096;     // for bases that are known
+constexpr std::size_t slots = 4096;      // for bases that are known
 
 // Of the clock of a thread in a group of so many.
 constexpr std::uint64_t clock_bytes(std::uint32_t width) {
@@ -135,21 +135,21 @@ clocks::base clocks::keep(const std::vector<std::uint32_t>& clock) {
 clocks::base clocks::share(const std::vector<std::uint32_t>& clock) {
   m_cost.take_steps(clock.size());
   if (clock.size() <= min_shared) return keep(clock);
-  if (m_bases.empty()) m_bases.resize(places);
+  if (m_bases.empty()) m_bases.resize(slots);
   std::uint64_t h = 0;
   for (const std::uint32_t value : clock) h = (h + value + 1) * 0x9fb21c651e98df25ull;
-  auto& place = m_bases[(h >> 32) % places];
-  base known = place.lock();
+  auto& slot = m_bases[(h >> 32) % slots];
+  base known = slot.lock();
   if (known && *known == clock) return known;
   known = keep(clock);
-  place = known;
+  slot = known;
   return known;
 }
 
-void clocks::raise_entry(thread& me, std::uint32_t place, std::uint32_t value) {
-  if (me.clock[place] >= value) return;
-  me.clock[place] = value;
-  me.updates.push_back(place);
+void clocks::raise_entry(thread& me, std::uint32_t index, std::uint32_t value) {
+  if (me.clock[index] >= value) return;
+  me.clock[index] = value;
+  me.updates.push_back(index);
 }
 
 void clocks::merge(thread& me, const base& other) {
@@ -175,7 +175,7 @@ clocks::snapshot clocks::release(std::uint32_t t) {
   me.updates.erase(std::unique(me.updates.begin(), me.updates.end()), me.updates.end());
   const auto p = std::make_shared<publication>();
   p->common = me.common;
-  for (const std::uint32_t place : me.updates) p->updates.emplace_back(place, me.clock[place]);
+  for (const std::uint32_t index : me.updates) p->updates.emplace_back(index, me.clock[index]);
   me.published = p;
   me.changed = false;
   return me.published;
@@ -185,7 +185,7 @@ void clocks::acquire(std::uint32_t t, const snapshot& s) {
   thread& me = m_threads[t];
   if (!s || me.width == 1) return;
   if (s->common != me.common) merge(me, s->common);
-  for (const auto& [place, value] : s->updates) raise_entry(me, place, value);
+  for (const auto& [index, value] : s->updates) raise_entry(me, index, value);
   me.changed = true;
 }
 

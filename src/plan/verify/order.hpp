@@ -30,7 +30,7 @@ class clocks {
   using base = std::shared_ptr<const std::vector<std::uint32_t>>;
   struct publication {
     base common;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> updates;  // place in the clock, value
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> updates;  // index in the clock, value
   };
   using snapshot = std::shared_ptr<const publication>;
 
@@ -90,14 +90,14 @@ class clocks {
     std::vector<std::uint32_t> clock;    // epochs, then finished transfers
     base common;                         // what it holds at least
     std::vector<base> merged;            // other such bases, the latest
-    std::vector<std::uint32_t> updates;  // places that may hold more than the base
+    std::vector<std::uint32_t> updates;  // entries that may hold more than the base
     snapshot published;
   };
 
   bool covered(const thread& me, access past) const;
   base keep(const std::vector<std::uint32_t>& clock);
   base share(const std::vector<std::uint32_t>& clock);
-  static void raise_entry(thread& me, std::uint32_t place, std::uint32_t value);
+  static void raise_entry(thread& me, std::uint32_t address, std::uint32_t value);
   void merge(thread& me, const base& other);
   void make_groups(const schedule& s);
 

@@ -51,7 +51,7 @@ struct parcel {
 
 /// What waits between two ranks: messages of a channel and level, or signals of a flag.
 struct queue {
-  std::uint64_t pair = ~std::uint64_t{0};  ///< from and to; all ones: an empty place of the table
+  std::uint64_t pair = ~std::uint64_t{0};  ///< from and to; all ones: an empty slot of the table
   std::uint64_t slot = 0;
   std::uint32_t first = 0, last = 0;  ///< 1 + index of parcels; 0: empty
   std::uint32_t sender = access::no_thread;
@@ -68,7 +68,7 @@ class queues {
   queue& find(int from, int to, std::uint64_t slot) {
     const auto pair = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
     if ((m_used + 1) * 2 > m_table.size()) grow();
-    queue& q = m_table[place(pair, slot)];
+    queue& q = m_table[index_of(pair, slot)];
     if (q.pair != pair) {
       q.pair = pair;
       q.slot = slot;
@@ -109,7 +109,7 @@ class queues {
   }
 
  private:
-  std::size_t place(std::uint64_t pair, std::uint64_t slot) const {
+  std::size_t index_of(std::uint64_t pair, std::uint64_t slot) const {
     std::uint64_t h = (pair + slot * 0xbf58476d1ce4e5b9ull) * 0x9fb21c651e98df25ull;
     h ^= h >> 32;
     const std::size_t mask = m_table.size() - 1;
@@ -124,7 +124,7 @@ class queues {
     std::vector<queue> old(m_table.size() * 2);
     old.swap(m_table);
     for (const queue& q : old)
-      if (q.pair != ~std::uint64_t{0}) m_table[place(q.pair, q.slot)] = q;
+      if (q.pair != ~std::uint64_t{0}) m_table[index_of(q.pair, q.slot)] = q;
   }
 
   std::vector<queue> m_table;  // open addressing

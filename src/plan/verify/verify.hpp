@@ -35,7 +35,7 @@ enum class fault : std::uint8_t {
 /// As in "unset_read".
 const char* name(fault f) noexcept;
 
-/// The verdict. The place is that of the first fault found.
+/// The verdict. The location is that of the first fault found.
 struct verdict {
   fault what = fault::none;
   int rank = -1;

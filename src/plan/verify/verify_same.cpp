@@ -50,7 +50,7 @@ void checker::check_same(int rank, std::uint64_t offset, std::uint64_t end, symb
       m_key.insert(m_key.end(), {s.first, s.count, s.shift});
     map = &m_received[m_key];
   }
-  // Places in the input of the first rank of the shares.
+  // Offsets in the input of the first rank of the shares.
   const std::int64_t from = static_cast<std::int64_t>(offset) + found.shift;
   const std::int64_t to = static_cast<std::int64_t>(end) + found.shift;
   const std::int64_t base = static_cast<std::int64_t>(offset) - from;
@@ -63,12 +63,12 @@ void checker::check_same(int rank, std::uint64_t offset, std::uint64_t end, symb
     if (known.value != found.id) {
       m_identical = false;
       if (m_schedule.what.order == ordering::free) return;
-      const std::int64_t place = std::max(from, at->first);
+      const std::int64_t address = std::max(from, at->first);
       verdict v;
       v.what = fault::differs;
       v.rank = rank;
       v.where = space::recv;
-      v.offset = static_cast<std::uint64_t>(place + base);
+      v.offset = static_cast<std::uint64_t>(address + base);
       v.bytes = m_schedule.what.element_bytes;
       const std::uint64_t element = v.offset / v.bytes;
       stop(std::move(v), "element " + std::to_string(element) + " is " +

@@ -13,7 +13,7 @@ namespace sucl::sim::file {
 namespace {
 
 using base::toml_entry;
-using base::toml_place;
+using base::toml_document;
 using words = std::vector<std::string>;
 
 constexpr const char* transport_name = "link";
@@ -27,14 +27,14 @@ struct nodes {
   std::int32_t all_ranks() const { return ranks * copies; }
 };
 
-words names_of(const toml_entry& entry, const toml_place& place, const std::string& name) {
+words names_of(const toml_entry& entry, const toml_document& document, const std::string& name) {
   const toml::array* list = entry.node->as_array();
-  if (list == nullptr) refuse_value(*entry.node, place, name, "a list of names");
+  if (list == nullptr) refuse_value(*entry.node, document, name, "a list of names");
   if (list->size() > max_switches)
     base::refuse(entry.origin, name + " has " + std::to_string(list->size()) + " names",
                  "Give at most " + std::to_string(max_switches) + ".");
   words all;
-  for (const toml::node& one : *list) all.push_back(text_of(one, place, name));
+  for (const toml::node& one : *list) all.push_back(text_of(one, document, name));
   return all;
 }
 
@@ -46,8 +46,8 @@ bool is_number(const std::string& name) {
 // Reads links once the nodes are known.
 class link_reader {
  public:
-  link_reader(machine& m, const nodes& n, const toml_place& place)
-      : m_machine(m), m_nodes(n), m_place(place) {
+  link_reader(machine& m, const nodes& n, const toml_document& document)
+      : m_machine(m), m_nodes(n), m_document(document) {
     for (std::int32_t c = 0; c < n.copies; ++c)
       for (const std::string& name : n.of_copy)
         add_switch(n.copies > 1 ? name + "." + std::to_string(c) : name);
@@ -58,14 +58,14 @@ class link_reader {
     link one;
     bool in_copies = true;
     std::vector<std::pair<const toml_entry*, bool>> ends;  // and whether both ways
-    const std::vector<toml_entry> entries = base::in_order(table, m_place);
+    const std::vector<toml_entry> entries = base::in_order(table, m_document);
     for (const toml_entry& entry : entries) {
       const std::string name = prefix + entry.key;
       if (entry.key == "bandwidth")
         one.bandwidth =
-            real_of(*entry.node, m_place, name, {min_bandwidth, bandwidths.high}, gigabytes);
+            real_of(*entry.node, m_document, name, {min_bandwidth, bandwidths.high}, gigabytes);
       else if (entry.key == "latency")
-        one.latency = real_of(*entry.node, m_place, name, times, microseconds);
+        one.latency = real_of(*entry.node, m_document, name, times, microseconds);
       else if (entry.key == "of")
         in_copies = is_of_copies(*entry.node, name);
       else if (entry.key == "both" || entry.key == "one_way")
@@ -76,7 +76,7 @@ class link_reader {
             base::did_you_mean(entry.key, words{"both", "one_way", "bandwidth", "latency", "of"}));
     }
     if (ends.empty() || one.bandwidth == 0)
-      base::refuse(base::origin_of(m_place, table.source()),
+      base::refuse(base::origin_of(m_document, table.source()),
                    prefix + (ends.empty() ? "both is missing" : "bandwidth is missing"),
                    "Write both = [[0, 1]] or one_way = [[0, 1]], and bandwidth = 25.0.");
     for (const auto& [entry, both] : ends) read_ends(*entry, both, one, in_copies, prefix);
@@ -88,15 +88,15 @@ class link_reader {
         m_nodes.all_ranks() + static_cast<std::int32_t>(m_machine.wires.switches.size());
     if (is_number(name) || !m_switches.emplace(name, node).second)
       base::fail(errc::configuration,
-                 m_place.name + ": two nodes of the graph are called '" + name + "'",
+                 m_document.name + ": two nodes of the graph are called '" + name + "'",
                  "Give each switch a name of its own that is no number.");
     m_machine.wires.switches.push_back(std::move(name));
   }
 
   bool is_of_copies(const toml::node& node, const std::string& name) const {
-    const std::string of = node.is_string() ? text_of(node, m_place, name) : std::string();
+    const std::string of = node.is_string() ? text_of(node, m_document, name) : std::string();
     if (of != "copy" && of != "machine")
-      refuse_value(node, m_place, name, "\"copy\", each copy has these links, or \"machine\"");
+      refuse_value(node, m_document, name, "\"copy\", each copy has these links, or \"machine\"");
     return of == "copy";
   }
 
@@ -105,17 +105,17 @@ class link_reader {
     const std::string name = prefix + entry.key;
     const toml::array* list = entry.node->as_array();
     if (list == nullptr)
-      refuse_value(*entry.node, m_place, name, "a list of pairs, as in [[0, 1], [0, \"switch\"]]");
+      refuse_value(*entry.node, m_document, name, "a list of pairs, as in [[0, 1], [0, \"switch\"]]");
     for (const toml::node& pair : *list) {
       const toml::array* two = pair.as_array();
       if (two == nullptr || two->size() != 2)
-        refuse_value(pair, m_place, name, "pairs, as in [0, 1] or [0, \"switch\"]");
+        refuse_value(pair, m_document, name, "pairs, as in [0, 1] or [0, \"switch\"]");
       for (std::int32_t c = 0; c < (in_copies ? m_nodes.copies : 1); ++c) {
         const std::int32_t copy = in_copies ? c : -1;
         link l = one;
         l.from = node_of(*two->get(0), name, copy);
         l.to = node_of(*two->get(1), name, copy);
-        if (l.from == l.to) refuse_value(pair, m_place, name, "two different nodes");
+        if (l.from == l.to) refuse_value(pair, m_document, name, "two different nodes");
         add(l, entry);
         std::swap(l.from, l.to);
         if (both) add(l, entry);
@@ -134,15 +134,15 @@ class link_reader {
   std::int32_t node_of(const toml::node& node, const std::string& name, std::int32_t copy) const {
     if (node.is_integer()) {
       const std::int32_t ranks = copy < 0 ? m_nodes.all_ranks() : m_nodes.ranks;
-      return whole_of(node, m_place, name, {0, ranks - 1}) + std::max(0, copy) * m_nodes.ranks;
+      return whole_of(node, m_document, name, {0, ranks - 1}) + std::max(0, copy) * m_nodes.ranks;
     }
-    const std::string word = text_of(node, m_place, name);
+    const std::string word = text_of(node, m_document, name);
     const bool suffix =
         copy >= 0 && m_nodes.copies > 1 &&
         std::find(m_nodes.of_copy.begin(), m_nodes.of_copy.end(), word) != m_nodes.of_copy.end();
     const auto known = m_switches.find(suffix ? word + "." + std::to_string(copy) : word);
     if (known == m_switches.end())
-      base::refuse(base::origin_of(m_place, node.source()),
+      base::refuse(base::origin_of(m_document, node.source()),
                    name + ": there is no switch '" + word + "'",
                    base::did_you_mean(word, m_machine.wires.switches));
     return known->second;
@@ -150,7 +150,7 @@ class link_reader {
 
   machine& m_machine;
   const nodes& m_nodes;
-  const toml_place& m_place;
+  const toml_document& m_document;
   std::map<std::string, std::int32_t> m_switches;
 };
 
@@ -164,23 +164,23 @@ level level_of(const char* name, std::int32_t groups, double overhead) {
 
 }  // namespace
 
-void read_graph(machine& m, const toml::table& table, const toml_place& place) {
+void read_graph(machine& m, const toml::table& table, const toml_document& document) {
   nodes n;
   double overhead = 0;
   const toml_entry* links = nullptr;
-  const std::vector<toml_entry> entries = base::in_order(table, place);
+  const std::vector<toml_entry> entries = base::in_order(table, document);
   for (const toml_entry& entry : entries) {
     const std::string name = "graph." + entry.key;
     if (entry.key == "ranks")
-      n.ranks = whole_of(*entry.node, place, name, rank_counts);
+      n.ranks = whole_of(*entry.node, document, name, rank_counts);
     else if (entry.key == "copies")
-      n.copies = whole_of(*entry.node, place, name, rank_counts);
+      n.copies = whole_of(*entry.node, document, name, rank_counts);
     else if (entry.key == "overhead")
-      overhead = real_of(*entry.node, place, name, times, microseconds);
+      overhead = real_of(*entry.node, document, name, times, microseconds);
     else if (entry.key == "switches")
-      n.of_copy = names_of(entry, place, name);
+      n.of_copy = names_of(entry, document, name);
     else if (entry.key == "common")
-      n.common = names_of(entry, place, name);
+      n.common = names_of(entry, document, name);
     else if (entry.key == "link")
       links = &entry;
     else
@@ -188,7 +188,7 @@ void read_graph(machine& m, const toml::table& table, const toml_place& place) {
                    base::did_you_mean(entry.key, words{"ranks", "copies", "overhead", "switches",
                                                        "common", "link"}));
   }
-  const std::string origin = base::origin_of(place, table.source());
+  const std::string origin = base::origin_of(document, table.source());
   if (n.ranks == 0 || links == nullptr || !links->node->is_array())
     base::refuse(origin, n.ranks == 0 ? "graph.ranks is missing" : "the graph has no links",
                  "Write [graph] with ranks = 8, and [[graph.link]] for its links.");
@@ -199,11 +199,11 @@ void read_graph(machine& m, const toml::table& table, const toml_place& place) {
                      std::to_string(max_switches) + " switches in all.");
   if (n.copies > 1) m.levels.push_back(level_of("copies", n.copies, overhead));
   m.levels.push_back(level_of("graph", n.ranks, overhead));
-  link_reader reader(m, n, place);
+  link_reader reader(m, n, document);
   const toml::array& list = *links->node->as_array();
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string name = "graph.link[" + std::to_string(i) + "]";
-    reader.read(base::table_of(*list.get(i), place, name), name + ".");
+    reader.read(base::table_of(*list.get(i), document, name), name + ".");
   }
   if (m.wires.links.empty())
     base::refuse(origin, "the graph has no links", "Write both = [[0, 1]] in [[graph.link]].");

@@ -13,8 +13,9 @@
 
 namespace sucl::sim::file {
 
-/// Components of all instances of devices, those that are devices themselves in their place, joined
-/// by the edges of the devices and of the infrastructure. Throws errc::configuration.
+/// The machine of the components of all device instances (a component that is a device is replaced
+/// by its own components), joined by the edges of the devices and of the infrastructure. Throws
+/// errc::configuration.
 machine from_infragraph(const nlohmann::json& root, const std::string& origin,
                         const std::string& name);
 

@@ -11,38 +11,38 @@
 namespace sucl::sim {
 namespace file {
 
-[[noreturn]] void refuse_value(const toml::node& node, const base::toml_place& place,
+[[noreturn]] void refuse_value(const toml::node& node, const base::toml_document& document,
                                const std::string& name, const std::string& wanted) {
-  base::refuse(base::origin_of(place, node.source()),
+  base::refuse(base::origin_of(document, node.source()),
                name + " is " + base::type_of(node).name + " that does not fit",
                "Write " + wanted + ".");
 }
 
-double real_of(const toml::node& node, const base::toml_place& place, const std::string& name,
+double real_of(const toml::node& node, const base::toml_document& document, const std::string& name,
                const range& wanted, double unit) {
   const auto value = node.value<double>();
-  if (!value || node.is_boolean()) refuse_value(node, place, name, "a number");
-  const std::string origin = base::origin_of(place, node.source());
+  if (!value || node.is_boolean()) refuse_value(node, document, name, "a number");
+  const std::string origin = base::origin_of(document, node.source());
   base::check_bounds(origin, name, *value, wanted);
   if (unit == gigabytes && *value > 0)  // 0 is no limit
     base::check_bounds(origin, name, *value, range{min_bandwidth, wanted.high});
   return *value == 0 ? 0 : *value * unit;  // -0 is 0
 }
 
-std::int32_t whole_of(const toml::node& node, const base::toml_place& place,
+std::int32_t whole_of(const toml::node& node, const base::toml_document& document,
                       const std::string& name, const whole_range& wanted) {
   const auto* value = node.as_integer();
-  if (value == nullptr) refuse_value(node, place, name, "a whole number");
-  base::check_bounds(base::origin_of(place, node.source()), name, std::int64_t{value->get()},
+  if (value == nullptr) refuse_value(node, document, name, "a whole number");
+  base::check_bounds(base::origin_of(document, node.source()), name, std::int64_t{value->get()},
                      wanted);
   return static_cast<std::int32_t>(value->get());
 }
 
-std::string text_of(const toml::node& node, const base::toml_place& place,
+std::string text_of(const toml::node& node, const base::toml_document& document,
                     const std::string& name) {
   const auto* value = node.as_string();
   if (value == nullptr || value->get().empty() || !base::is_plain(value->get()))
-    refuse_value(node, place, name, "a string of plain characters");
+    refuse_value(node, document, name, "a string of plain characters");
   return value->get();
 }
 
@@ -76,7 +76,7 @@ std::string number_in(double figure, double unit) { return number(in_unit(figure
 namespace {
 
 using base::toml_entry;
-using base::toml_place;
+using base::toml_document;
 using words = std::vector<std::string>;
 using namespace file;  // NOLINT(google-build-using-namespace)
 
@@ -133,13 +133,13 @@ constexpr key<memory> memory_keys[] = {
 // Sets the key of this name. False if there is none.
 template <class T>
 bool set_key(T& target, std::span<const key<T>> keys, const toml_entry& entry,
-             const toml_place& place, const std::string& prefix) {
+             const toml_document& document, const std::string& prefix) {
   for (const key<T>& k : keys) {
     if (entry.key != k.name) continue;
     const std::string name = prefix + entry.key;
-    if (k.real) target.*k.real = real_of(*entry.node, place, name, k.reals, k.unit);
-    if (k.whole) target.*k.whole = whole_of(*entry.node, place, name, k.wholes);
-    if (k.text) target.*k.text = text_of(*entry.node, place, name);
+    if (k.real) target.*k.real = real_of(*entry.node, document, name, k.reals, k.unit);
+    if (k.whole) target.*k.whole = whole_of(*entry.node, document, name, k.wholes);
+    if (k.text) target.*k.text = text_of(*entry.node, document, name);
     return true;
   }
   return false;
@@ -155,7 +155,7 @@ template <class T>
 
 // Calls read(table, prefix) for each table of a list of tables.
 template <class Read>
-void for_each_table(const toml_entry& entry, const toml_place& place, const std::string& prefix,
+void for_each_table(const toml_entry& entry, const toml_document& document, const std::string& prefix,
                     const Read& read) {
   const toml::array* list = entry.node->as_array();
   const std::string name = prefix + entry.key;
@@ -165,7 +165,7 @@ void for_each_table(const toml_entry& entry, const toml_place& place, const std:
                      (prefix.empty() ? "" : "." + entry.key) + "]].");
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string one = name + "[" + std::to_string(i) + "]";
-    read(base::table_of(*list->get(i), place, one), one + ".");
+    read(base::table_of(*list->get(i), document, one), one + ".");
   }
 }
 
@@ -175,30 +175,30 @@ struct written_binding {
   std::string name;
 };
 
-transport read_transport(const toml::table& table, const toml_place& place,
+transport read_transport(const toml::table& table, const toml_document& document,
                          const std::string& prefix) {
   transport t;
   const std::span<const key<transport>> keys = transport_keys;
-  for (const toml_entry& entry : base::in_order(table, place))
-    if (!set_key(t, keys, entry, place, prefix)) refuse_key(keys, {}, entry, prefix);
+  for (const toml_entry& entry : base::in_order(table, document))
+    if (!set_key(t, keys, entry, document, prefix)) refuse_key(keys, {}, entry, prefix);
   if (t.name.empty())
-    base::refuse(base::origin_of(place, table.source()), prefix + "name is missing",
+    base::refuse(base::origin_of(document, table.source()), prefix + "name is missing",
                  "Add name = \"mpi\" or what executes the messages.");
   return t;
 }
 
-level read_level(const toml::table& table, const toml_place& place, const std::string& prefix,
+level read_level(const toml::table& table, const toml_document& document, const std::string& prefix,
                  written_binding& binding) {
   level l;
   const std::span<const key<level>> keys = level_keys;
-  for (const toml_entry& entry : base::in_order(table, place)) {
+  for (const toml_entry& entry : base::in_order(table, document)) {
     if (entry.key == "binding") {
       binding = {entry.node, prefix + entry.key};
     } else if (entry.key == "transport") {
-      for_each_table(entry, place, prefix, [&](const toml::table& t, const std::string& p) {
-        l.transports.push_back(read_transport(t, place, p));
+      for_each_table(entry, document, prefix, [&](const toml::table& t, const std::string& p) {
+        l.transports.push_back(read_transport(t, document, p));
       });
-    } else if (!set_key(l, keys, entry, place, prefix)) {
+    } else if (!set_key(l, keys, entry, document, prefix)) {
       refuse_key(keys, {"binding", "transport"}, entry, prefix);
     }
   }
@@ -218,19 +218,19 @@ std::vector<std::int32_t> round_robin(std::int64_t ranks, std::int32_t ports) {
   return binding;
 }
 
-std::vector<std::int32_t> read_binding(const written_binding& written, const toml_place& place,
+std::vector<std::int32_t> read_binding(const written_binding& written, const toml_document& document,
                                        std::int64_t ranks, std::int32_t ports) {
   std::vector<std::int32_t> binding;
   const toml::array* list = written.node->as_array();
   if (list != nullptr) {
     for (const toml::node& port : *list)
-      binding.push_back(whole_of(port, place, written.name, {0, ports - 1}));
+      binding.push_back(whole_of(port, document, written.name, {0, ports - 1}));
     return binding;
   }
   const std::string how =
-      written.node->is_string() ? text_of(*written.node, place, written.name) : std::string();
+      written.node->is_string() ? text_of(*written.node, document, written.name) : std::string();
   if (how != "packed" && how != "round_robin")
-    refuse_value(*written.node, place, written.name,
+    refuse_value(*written.node, document, written.name,
                  "\"packed\", \"round_robin\" or one port for each rank of a member");
   return how == "packed" ? packed(ranks, ports) : round_robin(ranks, ports);
 }
@@ -245,10 +245,10 @@ std::string binding_text(const std::vector<std::int32_t>& binding, std::int32_t 
   return "[" + base::join(numbers, ", ") + "]";
 }
 
-void read_memory(memory& m, const toml_entry& entry, const toml_place& place) {
+void read_memory(memory& m, const toml_entry& entry, const toml_document& document) {
   const std::span<const key<memory>> keys = memory_keys;
-  for (const toml_entry& one : base::in_order(base::table_of(*entry.node, place, entry.key), place))
-    if (!set_key(m, keys, one, place, "memory.")) refuse_key(keys, {}, one, "memory.");
+  for (const toml_entry& one : base::in_order(base::table_of(*entry.node, document, entry.key), document))
+    if (!set_key(m, keys, one, document, "memory.")) refuse_key(keys, {}, one, "memory.");
 }
 
 template <class T>
@@ -266,38 +266,38 @@ void write_keys(std::string& out, const T& source, std::span<const key<T>> keys)
 }  // namespace
 
 machine machine_from_toml(std::string_view text, const std::string& origin) {
-  const toml_place place{"file " + origin};
-  const toml::table root = base::parse_toml(text, place);
+  const toml_document document{"file " + origin};
+  const toml::table root = base::parse_toml(text, document);
   machine m;
   std::vector<written_binding> bindings;
   const std::span<const key<machine>> keys = machine_keys;
-  const std::vector<toml_entry> entries = base::in_order(root, place);
+  const std::vector<toml_entry> entries = base::in_order(root, document);
   const toml_entry* wires = nullptr;
   for (const toml_entry& entry : entries) {
     if (entry.key == "level")
-      for_each_table(entry, place, "", [&](const toml::table& t, const std::string& p) {
-        m.levels.push_back(read_level(t, place, p, bindings.emplace_back()));
+      for_each_table(entry, document, "", [&](const toml::table& t, const std::string& p) {
+        m.levels.push_back(read_level(t, document, p, bindings.emplace_back()));
       });
     else if (entry.key == "memory")
-      read_memory(m.local, entry, place);
+      read_memory(m.local, entry, document);
     else if (entry.key == "graph")
       wires = &entry;
-    else if (!set_key(m, keys, entry, place, ""))
+    else if (!set_key(m, keys, entry, document, ""))
       refuse_key(keys, {"level", "memory", "graph"}, entry, "");
   }
   if (wires && !m.levels.empty())
     base::refuse(wires->origin, "the machine has levels and a graph",
                  "Describe it by [[level]] or by [graph]; copies of a graph are its levels.");
   try {
-    if (wires) read_graph(m, base::table_of(*wires->node, place, wires->key), place);
+    if (wires) read_graph(m, base::table_of(*wires->node, document, wires->key), document);
     check_size(m);
     for (std::size_t l = 0; l < m.levels.size(); ++l)
       if (l < bindings.size() && bindings[l].node != nullptr)
         m.levels[l].binding =
-            read_binding(bindings[l], place, member_ranks(m, l), m.levels[l].ports);
+            read_binding(bindings[l], document, member_ranks(m, l), m.levels[l].ports);
     check(m);
   } catch (const error& e) {
-    if (e.code() == errc::configuration) throw;  // it names its place
+    if (e.code() == errc::configuration) throw;  // it names its location
     base::fail(errc::configuration, origin + ": " + e.message(), e.hint());
   }
   return m;

@@ -3,7 +3,7 @@
 
 /// @file
 /// What the readers of a description's parts share: values with their ranges, from one node of TOML
-/// each. All throw errc::configuration with the place in the file.
+/// each. All throw errc::configuration with the location in the file.
 #pragma once
 
 #include "base/bounds.hpp"
@@ -27,19 +27,19 @@ inline constexpr range bandwidths{0, 1e6};     // GB/s
 inline constexpr double min_bandwidth = 1e-6;  // of one that is a limit
 inline constexpr whole_range rank_counts{1, max_machine_ranks};
 
-[[noreturn]] void refuse_value(const toml::node& node, const base::toml_place& place,
+[[noreturn]] void refuse_value(const toml::node& node, const base::toml_document& document,
                                const std::string& name, const std::string& wanted);
-double real_of(const toml::node& node, const base::toml_place& place, const std::string& name,
+double real_of(const toml::node& node, const base::toml_document& document, const std::string& name,
                const range& wanted, double unit);
-std::int32_t whole_of(const toml::node& node, const base::toml_place& place,
+std::int32_t whole_of(const toml::node& node, const base::toml_document& document,
                       const std::string& name, const whole_range& wanted);
-std::string text_of(const toml::node& node, const base::toml_place& place, const std::string& name);
+std::string text_of(const toml::node& node, const base::toml_document& document, const std::string& name);
 
 /// The figure as it is written, in the file's unit, so that it is read back to the same one.
 std::string number_in(double figure, double unit);
 
 /// The graph of a description, and the levels that it stands for, into `m`.
-void read_graph(machine& m, const toml::table& table, const base::toml_place& place);
+void read_graph(machine& m, const toml::table& table, const base::toml_document& document);
 std::string graph_to_toml(const machine& m);
 
 }  // namespace sucl::sim::file

@@ -38,8 +38,8 @@ class topology_builder {
 
   std::int32_t add_node(const std::string& name, bool rank);
   std::int32_t find(const std::string& name, const std::string& where) const;
-  /// In one direction, GB/s and seconds. A second link between two nodes takes the first one's
-  /// place.
+  /// In one direction, GB/s and seconds. A second link between two nodes replaces the
+  /// first one.
   void add_link(std::int32_t from, std::int32_t to, double bandwidth, double latency);
   machine take(const std::string& name, const std::string& summary);
 

@@ -49,13 +49,13 @@ class held_buffers {
   /// Writes `address(accessor)` of each into an operation: its `record` and `parts`.
   template <class Operation, class Address>
   void set(Operation& n, const Address& address) const {
-    for (const auto& [place, memory] : m_held)
-      set_addresses(n.record, n.parts, place, std::visit(address, memory));
+    for (const auto& [operand, memory] : m_held)
+      set_addresses(n.record, n.parts, operand, std::visit(address, memory));
   }
   /// Notes that all of them are in the host's memory.
   template <class Operation>
   void set_host_memory(Operation& n) const {
-    for (const auto& [place, memory] : m_held) set_memory(n.record, n.parts, place);
+    for (const auto& [operand, memory] : m_held) set_memory(n.record, n.parts, operand);
   }
   bool reads_and_writes() const { return m_reads && m_writes; }
 
@@ -65,16 +65,16 @@ class held_buffers {
            ::sycl::handler& h) {
     (use.writes ? m_writes : m_reads) = true;
     if (!use.writes)
-      m_held.emplace_back(use.place, access<Dimensions, read>(buffer, h));
+      m_held.emplace_back(use.operand, access<Dimensions, read>(buffer, h));
     else if (use.discards)
-      m_held.emplace_back(use.place,
+      m_held.emplace_back(use.operand,
                           access<Dimensions, write>(buffer, h, {::sycl::property::no_init{}}));
     else
-      m_held.emplace_back(use.place, access<Dimensions, write>(buffer, h));
+      m_held.emplace_back(use.operand, access<Dimensions, write>(buffer, h));
   }
 
   using any = std::variant<access<1, read>, access<3, read>, access<1, write>, access<3, write>>;
-  std::vector<std::pair<buffer_place, any>> m_held;
+  std::vector<std::pair<buffer_operand, any>> m_held;
   bool m_reads = false, m_writes = false;
 };
 

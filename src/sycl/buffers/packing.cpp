@@ -55,7 +55,7 @@ side side_of(const std::vector<buffer_use>& buffers, const std::optional<base::s
              bool is_send, std::uint64_t elements) {
   if (!block) return {};
   for (const buffer_use& use : buffers)
-    if (use.place.is_send == is_send) return {&use, &*block, elements};
+    if (use.operand.is_send == is_send) return {&use, &*block, elements};
   return {};
 }
 

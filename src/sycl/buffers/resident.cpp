@@ -33,7 +33,7 @@ class mark final : public rt::operation {
 
 using region = std::shared_ptr<rt::buffer_data_region>;
 
-struct place {
+struct used_region {
   region data;
   const buffer_use* use;
 };
@@ -66,12 +66,12 @@ chain& marks() {
 
 class found final : public resident_buffers {
  public:
-  found(const ::sycl::queue& queue, rt::device_id where, std::vector<place> places)
-      : m_queue(queue), m_where(where), m_places(std::move(places)) {}
+  found(const ::sycl::queue& queue, rt::device_id where, std::vector<used_region> regions)
+      : m_queue(queue), m_where(where), m_regions(std::move(regions)) {}
 
   void set(sucl_operation& record, std::vector<sucl_operation>& parts) const override {
-    for (const place& p : m_places)
-      set_addresses(record, parts, p.use->place, p.data->get_memory(m_where));
+    for (const used_region& p : m_regions)
+      set_addresses(record, parts, p.use->operand, p.data->get_memory(m_where));
   }
 
   void note_use() override {
@@ -102,13 +102,13 @@ class found final : public resident_buffers {
     const bool check = ++before.since_check == longest_chain;
     if (check) before.since_check = 0;
     lock.unlock();
-    for (const place& p : m_places) note(p, node, lane);
+    for (const used_region& p : m_regions) note(p, node, lane);
     runtime.get()->dag().register_submitted_ops(node);
     if (check) runtime.get()->dag().flush_sync();
   }
 
  private:
-  void note(const place& p, const rt::dag_node_ptr& node, const void* lane) const {
+  void note(const used_region& p, const rt::dag_node_ptr& node, const void* lane) const {
     const bool writes = p.use->writes;
     const auto all = p.data->get_num_elements();
     // A wait for this one includes a wait for what it replaces.
@@ -123,7 +123,7 @@ class found final : public resident_buffers {
 
   ::sycl::queue m_queue;
   rt::device_id m_where;
-  std::vector<place> m_places;
+  std::vector<used_region> m_regions;
 };
 
 bool has_gaps(const core::layouts& layout) {
@@ -131,7 +131,7 @@ bool has_gaps(const core::layouts& layout) {
          std::any_of(layout.parts.begin(), layout.parts.end(), has_gaps);
 }
 
-bool is_resident(const place& p, const rt::device_id& where, const void* lane) {
+bool is_resident(const used_region& p, const rt::device_id& where, const void* lane) {
   if (!p.data->has_allocation(where)) return false;
   bool before = true;
   p.data->get_users().for_each_user([&](const rt::data_user& user) {
@@ -155,12 +155,12 @@ std::unique_ptr<resident_buffers> resident_buffers::find(const ::sycl::queue& qu
   const auto* executor = queue.AdaptiveCpp_inorder_executor();
   if (!executor) return nullptr;
   const auto where = queue.get_device().AdaptiveCpp_device_id();
-  std::vector<place> places;
+  std::vector<used_region> regions;
   for (const buffer_use& use : buffers) {
-    places.push_back({::sycl::detail::extract_buffer_data_region(use.buffer), &use});
-    if (!is_resident(places.back(), where, executor->get_queue())) return nullptr;
+    regions.push_back({::sycl::detail::extract_buffer_data_region(use.buffer), &use});
+    if (!is_resident(regions.back(), where, executor->get_queue())) return nullptr;
   }
-  return std::make_unique<found>(queue, where, std::move(places));
+  return std::make_unique<found>(queue, where, std::move(regions));
 }
 
 #else

@@ -77,17 +77,17 @@ class buffer_memory {
   buffer_memory(const std::vector<buffer_use>& buffers, const ::sycl::device& where)
       : m_where(where.AdaptiveCpp_device_id()) {
     for (const auto& use : buffers)
-      m_parts.push_back({use.place, ::sycl::detail::extract_buffer_data_region(use.buffer)});
+      m_parts.push_back({use.operand, ::sycl::detail::extract_buffer_data_region(use.buffer)});
   }
   /// Writes the addresses into an operation. Only in a command that has accessors to the buffers.
   void set(core::op_request& n) const {
     for (const auto& part : m_parts)
-      set_addresses(n.record, n.parts, part.place, part.region->get_memory(m_where));
+      set_addresses(n.record, n.parts, part.operand, part.region->get_memory(m_where));
   }
 
  private:
   struct part {
-    buffer_place place;
+    buffer_operand operand;
     std::shared_ptr<::hipsycl::rt::buffer_data_region> region;
   };
   ::hipsycl::rt::device_id m_where;

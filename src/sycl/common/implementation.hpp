@@ -2,9 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What differs between SYCL implementations, in one place. It distinguishes two: those with
-/// host tasks (DPC++ and the standard), in with_host_task.cpp, and AdaptiveCpp, whose custom
-/// operations take their place, in with_custom_operation.cpp.
+/// All that differs between SYCL implementations. It distinguishes two: those with host tasks
+/// (DPC++ and the standard), in with_host_task.cpp, and AdaptiveCpp, which has custom operations
+/// instead, in with_custom_operation.cpp.
 #pragma once
 
 #include "base/config/config.hpp"
@@ -95,7 +95,7 @@ class device : public std::enable_shared_from_this<device> {
 };
 
 /// Where a record refers to a buffer.
-struct buffer_place {
+struct buffer_operand {
   std::size_t part = 0;  ///< of a group
   bool is_send = false;
   std::size_t start = 0;  ///< bytes from the start of the buffer to what the record points at
@@ -108,7 +108,7 @@ struct buffer_use {
   ::sycl::buffer<std::byte, 1> buffer;
   bool writes = false;
   bool discards = false;  ///< all of it is overwritten
-  buffer_place place;
+  buffer_operand operand;
   ::sycl::range<3> extents{1, 1, 1};  ///< of the program's buffer; the last of them in bytes
 };
 
@@ -168,9 +168,9 @@ bool complete(const std::vector<::sycl::event>& events);
 
 /// Writes the address of a buffer into the record, or the part of a group, that uses it.
 void set_addresses(sucl_operation& record, std::vector<sucl_operation>& parts,
-                   const buffer_place& place, void* address);
+                   const buffer_operand& operand, void* address);
 /// Notes that it is host memory.
 void set_memory(sucl_operation& record, std::vector<sucl_operation>& parts,
-                const buffer_place& place);
+                const buffer_operand& operand);
 
 }  // namespace sucl::sycl_layer

@@ -98,7 +98,7 @@ void use_buffer(const detail::operand& memory, std::uint64_t needed, bool is_sen
                                memory.extent[2] * o.element_size);
   buffer_use use{*memory.buffer, how.writes, false, {part, is_send, 0}, bytes};
   if (block.contiguous()) {
-    use.place.start = block.place(0) * o.element_size;
+    use.operand.start = block.array_index(0) * o.element_size;
     use.discards = how.writes && !how.reads && writes_densely(o) &&
                    needed * o.element_size == memory.buffer->size();
   } else if (is_send) {

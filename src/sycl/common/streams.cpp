@@ -124,9 +124,9 @@ void* pinned_memory::take(std::size_t bytes) {
   if (m_blocks.empty() || m_blocks.back().size - m_blocks.back().used < size)
     if (!grow(std::max(size, pinned_at_first))) return nullptr;
   block& b = m_blocks.back();
-  void* place = b.start + b.used;
+  void* address = b.start + b.used;
   b.used += size;
-  return place;
+  return address;
 }
 
 // In turns: streams are few, and communicators that are used first together follow one another.

@@ -108,37 +108,37 @@ gates::word gates::take() {
       m_unused.push_back(words + i);
     }
   }
-  auto* place = m_unused.back();
+  auto* flag = m_unused.back();
   m_unused.pop_back();
-  return {place, std::atomic_ref(*place).load() + 1};
+  return {flag, std::atomic_ref(*flag).load() + 1};
 }
 
 void gates::give_back(const word& w) {
   const std::lock_guard lock(m_mutex);
-  m_unused.push_back(w.place);
+  m_unused.push_back(w.flag);
 }
 
 bool gates::is_set(const word& w) {
-  return std::atomic_ref(*w.place).load(std::memory_order_acquire) == w.value;
+  return std::atomic_ref(*w.flag).load(std::memory_order_acquire) == w.value;
 }
 
 void gates::set(const word& w) {
-  std::atomic_ref(*w.place).store(w.value, std::memory_order_release);
+  std::atomic_ref(*w.flag).store(w.value, std::memory_order_release);
 }
 
 void gates::set_on(void* stream, const word& w) const {
   const auto& f = functions(m_is_hip);
-  const auto place = reinterpret_cast<std::uintptr_t>(w.place);
-  check(m_is_hip ? f.hip_write(stream, w.place, w.value, plain)
-                 : f.cuda_write(stream, place, w.value, plain),
+  const auto address = reinterpret_cast<std::uintptr_t>(w.flag);
+  check(m_is_hip ? f.hip_write(stream, w.flag, w.value, plain)
+                 : f.cuda_write(stream, address, w.value, plain),
         "notify the host");
 }
 
 void gates::wait_on(void* stream, const word& w) const {
   const auto& f = functions(m_is_hip);
-  const auto place = reinterpret_cast<std::uintptr_t>(w.place);
-  check(m_is_hip ? f.hip_wait(stream, w.place, w.value, plain, ~0u)
-                 : f.cuda_wait(stream, place, w.value, plain),
+  const auto address = reinterpret_cast<std::uintptr_t>(w.flag);
+  check(m_is_hip ? f.hip_wait(stream, w.flag, w.value, plain, ~0u)
+                 : f.cuda_wait(stream, address, w.value, plain),
         "wait for the host");
 }
 

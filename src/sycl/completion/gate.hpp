@@ -32,7 +32,7 @@ class gates {
 
   /// A word of memory that is to become `value`.
   struct word {
-    std::uint32_t* place = nullptr;
+    std::uint32_t* flag = nullptr;
     std::uint32_t value = 0;
   };
   /// One that it is not yet.

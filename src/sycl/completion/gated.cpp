@@ -29,20 +29,20 @@ struct flight {
   bool keeps = false;  ///< parts of what is copied to the device stay as they are
   std::size_t bytes = 0;
   std::ptrdiff_t first = 0;  ///< bytes, from where the record points to what is copied
-  std::byte* place = nullptr;
+  std::byte* address = nullptr;
 
-  void take_place(const sucl_operation& o) {
+  void set_address(const sucl_operation& o) {
     const void* start = sends ? o.send : o.recv;
-    place = static_cast<std::byte*>(const_cast<void*>(start)) + first;
+    address = static_cast<std::byte*>(const_cast<void*>(start)) + first;
   }
   void arrive(void* stream) const {
-    if (host.memory && (sends || keeps)) all->copy_on(stream, host.memory, place, bytes);
+    if (host.memory && (sends || keeps)) all->copy_on(stream, host.memory, address, bytes);
     all->set_on(stream, arrived);
   }
   void leave(void* stream) const {
     all->wait_on(stream, done);
     if (!host.memory || sends) return;
-    all->copy_on(stream, place, host.memory, bytes);
+    all->copy_on(stream, address, host.memory, bytes);
     all->set_on(stream, host.over);
   }
 };
@@ -57,14 +57,14 @@ void take_bounce_buffer(communicator_state& state, const sucl_operation& o,
   const auto memory = sends ? o.send_memory : o.recv_memory;
   if (o.count == 0 || memory != SUCL_MEMORY_DEVICE || !state.core().stages(o)) return;
   const auto& block = sends ? layout.send : layout.recv;
-  const std::uint64_t first = block ? block->place(0) : 0;
-  const std::uint64_t last = block ? block->place(o.count - 1) : o.count - 1;
+  const std::uint64_t first = block ? block->array_index(0) : 0;
+  const std::uint64_t last = block ? block->array_index(o.count - 1) : o.count - 1;
   f.sends = sends;
   f.keeps = block.has_value();
   f.first = static_cast<std::ptrdiff_t>(first * o.element_size);
   f.bytes = (last - first + 1) * o.element_size;
   f.host = f.all->take_buffer(f.bytes);
-  f.take_place(o);
+  f.set_address(o);
 }
 
 // The command that comes before the message and takes the addresses of its buffers.
@@ -81,7 +81,7 @@ void submit_before(::sycl::queue& queue, const std::shared_ptr<flight>& f,
           [f, operation, memory = buffer_memory(buffers, queue.get_device()),
            held = held_buffers(buffers, h)](::sycl::interop_handle& handle) {
             memory.set(*operation->get());
-            f->take_place(operation->get()->record);
+            f->set_address(operation->get()->record);
             *operation = {};
             f->arrive(stream_of(handle));
           });

@@ -48,7 +48,7 @@ class host_views {
   explicit host_views(bool may_write) : m_may_write(may_write) {}
 
   void* open_for(const buffer_use& use) {
-    if (!use.writes && (use.place.is_send || !m_may_write)) return open(m_reads, use);
+    if (!use.writes && (use.operand.is_send || !m_may_write)) return open(m_reads, use);
     if (!use.discards) return open(m_writes, use);
     return open(m_writes, use, ::sycl::property_list{::sycl::property::no_init{}});
   }
@@ -97,7 +97,7 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
     addresses[i] = views.open_for(use);
   }
   for (std::size_t i = 0; i < buffers.size(); ++i)
-    set_addresses(record, parts, buffers[i].place, addresses[first[i]]);
+    set_addresses(record, parts, buffers[i].operand, addresses[first[i]]);
   state.core().run(record, layout);
 }
 

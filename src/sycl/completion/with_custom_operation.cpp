@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Events for AdaptiveCpp, which has no host tasks (24.06): custom operations take their place.
+// Events for AdaptiveCpp, which has custom operations instead of host tasks (24.06).
 //
 // The command that means "done" waits in one of AdaptiveCpp's lanes, which holds up what it puts
 // behind it there. So that nothing of ours ever stands behind such a wait, operations on USM start

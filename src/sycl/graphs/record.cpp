@@ -153,7 +153,7 @@ point put_operation(communicator_state& state, const ::sycl::queue& queue,
   recording& r = all.of(g);
   const auto o = std::make_shared<recorded_operation>(state, call, queue);
   o->order = r.order;
-  o->place = r.operations;
+  o->position = r.operations;
   const bool split = side_by_side && core::is_point_to_point(call.record.kind);
   std::optional<point> made;
   try {

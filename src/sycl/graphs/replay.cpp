@@ -39,7 +39,7 @@ void fail_overlap(const recorded_operation& o, communicator_state& state) {
 }
 
 void issue_by(communicator_state& state, recorded_operation& o, const host_buffers& memory) {
-  if (!o.order->begin(o.place)) fail_overlap(o, state);
+  if (!o.order->begin(o.position)) fail_overlap(o, state);
   try {
     set(o, memory);
     if (auto wrong = overlap(o, memory, state)) throw error(*std::move(wrong));
@@ -47,10 +47,10 @@ void issue_by(communicator_state& state, recorded_operation& o, const host_buffe
     watch.assisted = watch.thrown = true;
     o.pending = state.core().replay(o.record, o.layout, watch).operation;
   } catch (...) {
-    o.order->end(o.place);
+    o.order->end(o.position);
     throw;
   }
-  o.order->end(o.place);
+  o.order->end(o.position);
 }
 
 std::optional<error_info> start(recorded_operation& o, const host_buffers& memory) {

@@ -21,15 +21,15 @@ namespace sucl::sycl_layer {
 /// a replay; two replays that overlap break it.
 class replay_order {
  public:
-  /// Operation `place` begins. False: it is not its turn.
-  bool begin(std::uint32_t place) {
+  /// The operation at this position begins. False: it is not its turn.
+  bool begin(std::uint32_t position) {
     if (m_busy.exchange(true, std::memory_order_acquire)) return false;
-    if (place == 0 || place == m_next) return true;
+    if (position == 0 || position == m_next) return true;
     m_busy.store(false, std::memory_order_release);
     return false;
   }
-  void end(std::uint32_t place) {
-    m_next = place + 1;
+  void end(std::uint32_t position) {
+    m_next = position + 1;
     m_busy.store(false, std::memory_order_release);
   }
 
@@ -52,7 +52,7 @@ struct recorded_operation {
   std::vector<std::uint64_t> arrays;
   core::layouts layout;
   std::shared_ptr<replay_order> order;
-  std::uint32_t place = 0;  ///< in that order
+  std::uint32_t position = 0;  ///< in that order
   bool is_recorded = false;
   core::ticket pending;  ///< between issue() and await()
 };

@@ -69,7 +69,7 @@ template <class Kernel>
                              Kernel kernel, const buffer_list& buffers, const std::byte* send,
                              std::byte* recv) {
   for (const auto& use : buffers)
-    (use.place.is_send ? kernel.send_start : kernel.recv_start) = use.place.start;
+    (use.operand.is_send ? kernel.send_start : kernel.recv_start) = use.operand.start;
   if (kernel.in_place) kernel.send_start = kernel.recv_start;
   return queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
@@ -88,7 +88,7 @@ template <class Kernel>
 ::sycl::event submit_buffers(submitter& queue, const ::sycl::nd_range<1>& range, const events& deps,
                              const kernels::message_args& args, const buffer_list& buffers) {
   std::size_t send_start = 0, recv_start = 0;
-  for (const auto& use : buffers) (use.place.is_send ? send_start : recv_start) = use.place.start;
+  for (const auto& use : buffers) (use.operand.is_send ? send_start : recv_start) = use.operand.start;
   return queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
     const ::sycl::local_accessor<kernels::message_board, 1> board(::sycl::range<1>(1), h);

@@ -40,9 +40,9 @@ const char* mode_name(::sycl::access_mode mode) {
 std::string spelled(const argument& a) {
   const std::string element = spelled(*a.element);
   switch (a.where) {
-    case argument::place::buffer:
+    case argument::storage::buffer:
       return "::sycl::accessor<" + element + ", 1, ::sycl::access_mode::" + mode_name(a.mode) + ">";
-    case argument::place::local: return "::sycl::local_accessor<" + element + ", 1>";
+    case argument::storage::local: return "::sycl::local_accessor<" + element + ", 1>";
     default: return (a.is_constant ? "const " : "") + element + "*";
   }
 }
@@ -62,7 +62,7 @@ struct kernel_entry {
     std::string values = "::sycl::ext::oneapi::this_work_item::get_nd_item<1>()";
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const std::string name = "m" + std::to_string(i);
-      values += arguments[i].where == argument::place::pointer ? ", " + name : ", &" + name + "[0]";
+      values += arguments[i].where == argument::storage::pointer ? ", " + name : ", &" + name + "[0]";
     }
     return "kernel(" + values + ");";
   }

@@ -15,12 +15,12 @@ using area = core::step_memory::area;
 std::vector<buffer_use> buffers_of(const core::hierarchical_step& step,
                                    const std::vector<buffer_use>& all, std::uint64_t element_size) {
   std::vector<buffer_use> used;
-  const auto add = [&](const core::step_memory& place, bool is_send) {
+  const auto add = [&](const core::step_memory& memory, bool is_send) {
     for (buffer_use use : all) {
-      if (place.where != (use.place.is_send ? area::send : area::recv)) continue;
+      if (memory.where != (use.operand.is_send ? area::send : area::recv)) continue;
       use.writes = !is_send;
       use.discards = false;
-      use.place = {0, is_send, use.place.start + place.at * element_size};
+      use.operand = {0, is_send, use.operand.start + memory.at * element_size};
       used.push_back(std::move(use));
     }
   };

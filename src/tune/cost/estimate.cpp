@@ -194,7 +194,7 @@ class estimator {
     }
   }
 
-  // A half that ends (or begins) at some leaders only, whose links are the narrow place.
+  // A half that ends (or begins) at some leaders only, whose links are the bottleneck.
   void half_of(const group& g, double bytes, double leaders, bool reduce) {
     const std::string pattern = m_recipe.inner.empty() ? "direct" : m_recipe.inner;
     if (leaders >= g.size) return half(g, bytes, pattern, reduce);

@@ -93,7 +93,7 @@ assembly::arrival assembly::add_message(std::uint32_t link, int from, int to, it
 }
 
 void assembly::spread(const std::vector<tree>& trees, const std::vector<parcel>& parcels,
-                      const timetable& t, const place_of& at) {
+                      const timetable& t, const address_of& at) {
   // Tracks spread after they have gathered, whatever the times say.
   m_inbound.clear();
   for (const track& l : m_tracks) {
@@ -138,16 +138,16 @@ void assembly::need_results(item& i, int root, const parcel& p) const {
 }
 
 void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>& parcels,
-                      const timetable& t, const place_of& own, const place_of& result) {
+                      const timetable& t, const address_of& own, const address_of& result) {
   // What came from below, by parcel and rank: where it is, and what brought it.
-  std::map<std::pair<std::uint32_t, int>, std::vector<std::pair<plan::place, arrival>>> below;
+  std::map<std::pair<std::uint32_t, int>, std::vector<std::pair<plan::address, arrival>>> below;
   std::vector<std::size_t> left(parcels.size());  // hops that end at the root
   for (const transfer& one : t) {
     const tree& along = trees[parcels[one.parcel].tree];
     left[one.parcel] += along.hops[one.hop].from == along.root ? 1 : 0;
   }
-  const auto combine = [&](item& i, std::uint32_t p, int rank, plan::place into,
-                           plan::place first) {
+  const auto combine = [&](item& i, std::uint32_t p, int rank, plan::address into,
+                           plan::address first) {
     i.before_bytes = i.bytes;
     i.before.push_back({into != first, into, first});
     for (const auto& [slot, came] : below[{p, rank}]) {
@@ -168,7 +168,7 @@ void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>&
     out.at = own(p, along.root, from);
     out.bytes = p.bytes;
     if (const auto& came = below[{one->parcel, from}]; !came.empty()) {
-      const plan::place mine = out.at;
+      const plan::address mine = out.at;
       out.at = came.front().first;
       combine(out, one->parcel, from, out.at, mine);
     }
@@ -177,7 +177,7 @@ void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>&
     in.peer = from;
     in.at = m_builder.scratch(to, p.bytes);
     in.bytes = p.bytes;
-    const plan::place slot = in.at;
+    const plan::address slot = in.at;
     in.ready = end - one->end;
     in.done = end - one->start;
     const std::uint64_t line = line_of(one->last, p.tree, from, to);
@@ -187,17 +187,17 @@ void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>&
     if (to != along.root || --left[one->parcel] > 0) continue;
     item done;
     done.before_bytes = p.bytes;
-    const plan::place into = result(p, along.root, to), mine = own(p, along.root, to);
+    const plan::address into = result(p, along.root, to), mine = own(p, along.root, to);
     done.before.push_back({false, into, mine});
-    for (const auto& [place, came] : below[{one->parcel, to}]) {
+    for (const auto& [address, came] : below[{one->parcel, to}]) {
       done.needs.push_back(came);
-      done.before.push_back({true, into, place});
+      done.before.push_back({true, into, address});
     }
     m_results[{to, p.offset}] = {p.offset + p.bytes, add(track_of(to, no_line), std::move(done))};
   }
 }
 
-void assembly::keep(int rank, plan::place to, plan::place from, std::uint64_t bytes) {
+void assembly::keep(int rank, plan::address to, plan::address from, std::uint64_t bytes) {
   item i;
   i.before_bytes = bytes;
   i.before.push_back({false, to, from});

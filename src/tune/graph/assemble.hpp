@@ -21,7 +21,7 @@ namespace sucl::tune {
 /// a rank wait.
 class assembly {
  public:
-  using place_of = std::function<plan::place(const parcel&, int root, int rank)>;
+  using address_of = std::function<plan::address(const parcel&, int root, int rank)>;
 
   /// `by_pair`: each pair of ranks has a track for each tree instead, so that a message waits for
   /// no other one but that before it along its tree; the links are shared. `strict`: what comes by
@@ -33,17 +33,17 @@ class assembly {
 
   /// Data goes from the roots outwards. `at` says where a rank has a parcel.
   void spread(const std::vector<tree>& trees, const std::vector<parcel>& parcels,
-              const timetable& t, const place_of& at);
+              const timetable& t, const address_of& at);
 
   /// Data goes to the roots and is reduced on the way. The trees and the timetable are those of
   /// spreading in the graph with all links the other way round, and are followed backwards.
   /// `own` says where a rank has its part, `result` where the root gets the reduction. What
   /// is then spread of a root's data waits for that.
   void gather(const std::vector<tree>& trees, const std::vector<parcel>& parcels,
-              const timetable& t, const place_of& own, const place_of& result);
+              const timetable& t, const address_of& own, const address_of& result);
 
   /// Each root's own copy, where it belongs elsewhere too.
-  void keep(int rank, plan::place to, plan::place from, std::uint64_t bytes);
+  void keep(int rank, plan::address to, plan::address from, std::uint64_t bytes);
 
   /// Writes it all to the builder.
   void finish();
@@ -52,12 +52,12 @@ class assembly {
   enum class action : std::uint8_t { send, receive, local };
   struct local_step {
     bool reduces = false;
-    plan::place dst, src;
+    plan::address dst, src;
   };
   struct item {
     action what = action::local;
     int peer = -1;
-    plan::place at;
+    plan::address at;
     std::uint64_t bytes = 0;
     double ready = 0, done = 0;      // of receives: when they are to be posted and are there
     std::vector<local_step> before;  // done first, of so many bytes

@@ -17,7 +17,7 @@
 namespace sucl::tune {
 namespace {
 
-using plan::place;
+using plan::address;
 using plan::space;
 
 // Balanced trees may take the busiest link for so much longer than the least.
@@ -237,17 +237,17 @@ struct tree_planner::state {
       const bool block = what.kind == kind::reduce_scatter_block;
       a.gather(
           *all.in_trees, all.in_parcels, all.in,
-          [&](const parcel& p, int root, int) { return place{space::send, in_whole(p, root)}; },
+          [&](const parcel& p, int root, int) { return address{space::send, in_whole(p, root)}; },
           [&](const parcel& p, int root, int) {
-            return place{space::recv, block ? p.offset : in_whole(p, root)};
+            return address{space::recv, block ? p.offset : in_whole(p, root)};
           });
     }
     if (out) {
       const bool reduced = in != nullptr;
       const bool vector = what.kind == kind::broadcast;
       a.spread(*all.out_trees, all.out_parcels, all.out, [&](const parcel& p, int root, int rank) {
-        if (rank == root && !reduced) return place{space::send, p.offset};
-        return place{space::recv, vector ? p.offset : in_whole(p, root)};
+        if (rank == root && !reduced) return address{space::send, p.offset};
+        return address{space::recv, vector ? p.offset : in_whole(p, root)};
       });
       if (!reduced && !vector)
         for (int r0 = 0; r0 < what.ranks; ++r0)

@@ -61,7 +61,7 @@ class online_trials {
   /// The number of the next call.
   std::uint64_t started() const { return m_started; }
   /// The next call, while not all turns are over.
-  call next() const { return place_of(m_started); }
+  call next() const { return call_of(m_started); }
   /// It starts now.
   void start() { ++m_started; }
   /// The call that has started last was none.
@@ -70,7 +70,7 @@ class online_trials {
   /// Call `number` has taken this time. In any order. True: it was the last one of all.
   bool note(std::uint64_t number, Time time) {
     if (number >= m_order.calls()) return false;
-    const call c = place_of(number);
+    const call c = call_of(number);
     if (c.timed) {
       const std::uint64_t round = number / m_order.round_length() - m_order.untimed_rounds;
       const std::uint64_t trial = m_order.by_call ? m_timed[c.second] : round;
@@ -104,7 +104,7 @@ class online_trials {
   void again() { *this = online_trials(m_order); }
 
  private:
-  call place_of(std::uint64_t number) const {
+  call call_of(std::uint64_t number) const {
     const std::uint64_t round = number / m_order.round_length();
     const std::uint64_t at = number % m_order.round_length(), first = m_order.turns[0].calls();
     const bool second = at >= first;

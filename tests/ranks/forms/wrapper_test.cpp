@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Every call of <sucl/mpi.hpp>: that each argument gets to its place.
+// Every call of <sucl/mpi.hpp>: that each argument arrives in the right parameter.
 #include "ranks/job.hpp"
 
 #include <sucl/mpi.hpp>

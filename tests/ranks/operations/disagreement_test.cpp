@@ -114,7 +114,7 @@ TEST_F(disagreement, of_repeated_calls) {
   differ("persistent", persistent(100), persistent(200), "allreduce of 100", "allreduce of 200");
 }
 
-// What each kind of call says, and what another one says in its place.
+// What each kind of call says, and what another one says instead.
 struct row {
   const char* name;
   call usual, other;
@@ -292,7 +292,7 @@ TEST_F(disagreement, of_replays) {
   queue.wait_and_throw();
 }
 
-// What the host records or calls while replays are on their way has its place behind them, on a
+// What the host records or calls while replays are on their way comes after them, on a
 // rank that is late with its replays too.
 TEST_F(disagreement, is_none_beside_replays_that_are_late) {
   auto comm = m_job.world_with(m_job.in_order);

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Ranges of elements and single values in the place of pointers, and messages to and from no rank.
+// Ranges of elements and single values instead of pointers, and messages to and from no rank.
 #include "ranks/job.hpp"
 
 #include <array>

@@ -18,7 +18,7 @@ namespace sucl::torture {
 class board {
  public:
   static constexpr int max_ranks = 16;
-  static constexpr std::size_t places = 4096;
+  static constexpr std::size_t slots = 4096;
 
   /// Collective. The file has no name any more when all ranks have it.
   board(communicator comm, int rank, int ranks);
@@ -28,7 +28,7 @@ class board {
 
   /// A result that all ranks of a communicator get: `group` names it, and is 0 where there is none.
   void note(std::uint64_t group, std::uint64_t hash, std::uint64_t step);
-  bool is_nearly_full() const { return m_noted + 64 > places; }
+  bool is_nearly_full() const { return m_noted + 64 > slots; }
 
   /// Of what has been noted since the last time: the steps whose results differ between ranks.
   /// Collective; ends the process where another rank does not come.
@@ -52,7 +52,7 @@ class board {
     std::atomic<std::uint64_t> arrivals{0};
     std::atomic<std::uint64_t> step{0};
     std::array<std::uint64_t, 8> counters{};
-    std::array<note_line, places> notes;
+    std::array<note_line, slots> notes;
   };
   line& row() const { return m_lines[m_rank]; }
   int m_rank, m_ranks;

@@ -69,7 +69,7 @@ class pool {
   party renew(group_of g, bool split);
 
   bool messages_in_order = false;  ///< the backend takes them one after the other
-  std::unique_ptr<arena> spare;    ///< while another one is in a communicator's place
+  std::unique_ptr<arena> spare;    ///< while another one belongs to the communicator
 
  private:
   party make(communicator comm, group_of g, std::optional<::sycl::queue> queue);

@@ -47,11 +47,11 @@ trial::trial(pool& all, party& p, const operation& o)
       m_operation(o),
       m_flow(conformance::flow_of(o.call, p.self.rank, p.self.size)),
       m_memory(o.memory_of(p.self.rank, p.queue.has_value())) {
-  place(m_send, m_flow.send_size, false);
-  place(m_recv, m_flow.recv_size, true);
+  allocate(m_send, m_flow.send_size, false);
+  allocate(m_recv, m_flow.recv_size, true);
 }
 
-void trial::place(side& s, std::size_t elements, bool received) {
+void trial::allocate(side& s, std::size_t elements, bool received) {
   const auto e = m_operation.element;
   s.elements = elements;
   if (conformance::is_buffer(m_memory)) {
@@ -71,7 +71,7 @@ void trial::place(side& s, std::size_t elements, bool received) {
 
 std::size_t trial::position(const side& s, std::size_t element) const {
   const std::size_t size = m_operation.element.size;
-  return s.buffer ? s.layout.place(element) * size : guard + element * size;
+  return s.buffer ? s.layout.array_index(element) * size : guard + element * size;
 }
 
 std::vector<std::byte> trial::dense(const side& s, std::size_t at, std::size_t count) const {

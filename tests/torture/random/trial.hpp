@@ -61,7 +61,7 @@ class trial {
     std::optional<::sycl::buffer<std::byte, 1>> buffer;
     image before{image_memory()}, after{image_memory()};  ///< with what is around the elements
   };
-  void place(side& s, std::size_t elements, bool received);
+  void allocate(side& s, std::size_t elements, bool received);
   std::size_t position(const side& s, std::size_t element) const;
   std::vector<std::byte> dense(const side& s, std::size_t at, std::size_t count) const;
   void make_image();

@@ -22,7 +22,7 @@ void PrintTo(const bad_file& f, std::ostream* out) { *out << f.name; }
 
 struct BadFile : testing::TestWithParam<bad_file> {};
 
-TEST_P(BadFile, IsRefusedWithPlaceCauseAndCure) {
+TEST_P(BadFile, IsRefusedWithLocationCauseAndCure) {
   EXPECT_EQ(refused(GetParam().text), GetParam().message);
 }
 

@@ -12,7 +12,7 @@ namespace {
 using sucl::base::strided;
 
 // The elements of a block in dense order, by three plain loops.
-std::vector<std::uint64_t> places(const strided& s) {
+std::vector<std::uint64_t> indices(const strided& s) {
   std::vector<std::uint64_t> result;
   for (std::uint64_t i = 0; i < s.range[0]; ++i)
     for (std::uint64_t j = 0; j < s.range[1]; ++j)
@@ -36,17 +36,17 @@ std::vector<strided> layouts() {
   return result;
 }
 
-TEST(strided, knows_each_place) {
+TEST(strided, knows_each_index) {
   for (const strided& s : layouts()) {
-    const auto wanted = places(s);
+    const auto wanted = indices(s);
     ASSERT_EQ(s.count(), wanted.size());
-    for (std::uint64_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(s.place(i), wanted[i]);
+    for (std::uint64_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(s.array_index(i), wanted[i]);
   }
 }
 
-TEST(strided, is_contiguous_exactly_if_its_places_are) {
+TEST(strided, is_contiguous_exactly_if_its_indices_are) {
   for (const strided& s : layouts()) {
-    const auto all = places(s);
+    const auto all = indices(s);
     EXPECT_EQ(s.contiguous(), all.back() - all.front() + 1 == all.size());
   }
 }
@@ -74,7 +74,7 @@ TEST(strided, packs_and_unpacks_any_part) {
   for (strided s : layouts())
     for (std::uint64_t size : {1, 2, 12}) {
       s.element_size = size;
-      const auto all = places(s);
+      const auto all = indices(s);
       std::vector<unsigned char> array(s.extent[0] * s.extent[1] * s.extent[2] * size);
       for (std::size_t i = 0; i < array.size(); ++i) array[i] = static_cast<unsigned char>(i * 7);
       for (std::uint64_t first = 0; first <= s.count(); ++first)

@@ -27,7 +27,7 @@ core::kernel_settings with_messages() {
 
 struct sample_message {
   int from, to, tag;
-  std::uint64_t bytes, key, misplaced;
+  std::uint64_t bytes, key, misalignment;
   std::byte at(std::uint64_t i) const {
     return static_cast<std::byte>((key * 131 + i * 7 + (i >> 8)) & 0xff);
   }
@@ -49,7 +49,7 @@ std::vector<sample_message> draw_round(std::mt19937_64& random, int ranks, std::
     l.tag = static_cast<int>(random() % 3);
     l.bytes = draw_length(random);
     l.key = random();
-    l.misplaced = random() % 3 == 0 ? random() % 16 : 0;
+    l.misalignment = random() % 3 == 0 ? random() % 16 : 0;
   }
   return all;
 }
@@ -91,7 +91,7 @@ class round_of_messages {
   void check() const {
     for (const page& p : m_pages) {
       if (p.sends) continue;
-      const std::byte* data = p.memory.data() + margin + p.what.misplaced;
+      const std::byte* data = p.memory.data() + margin + p.what.misalignment;
       std::uint64_t wrong = 0;
       for (std::uint64_t i = 0; i < p.what.bytes; ++i) wrong += data[i] != p.what.at(i);
       for (std::uint64_t i = 0; i < 8; ++i)
@@ -110,8 +110,8 @@ class round_of_messages {
   };
 
   void add(const sample_message& l, bool sends) {
-    page p{l, sends, bytes(l.bytes + 2 * margin + l.misplaced, untouched)};
-    std::byte* data = p.memory.data() + margin + l.misplaced;
+    page p{l, sends, bytes(l.bytes + 2 * margin + l.misalignment, untouched)};
+    std::byte* data = p.memory.data() + margin + l.misalignment;
     auto o = operation(sends ? kind::send : kind::recv, type::bytes, l.bytes);
     o.element_size = 1;
     o.tag = l.tag;

@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(ranks, kernels_captured_on,
                          ::testing::Values(std::tuple{2, reach::all}, std::tuple{2, reach::none},
                                            std::tuple{3, reach::all}));
 
-// Of odd and of even numbers of operations, so that halves of the buffers change places, and behind
+// Of odd and of even numbers of operations, so that halves of the buffers are swapped, and behind
 // operations that do and do not wait for all ranks.
 TEST_P(kernels_captured_on, run_again_and_again_among_calls) {
   const auto [size, how] = GetParam();

@@ -34,8 +34,8 @@ void compare(const kernel_rank& j, std::uint64_t seed, std::byte* mapped,
   if (moves) {
     std::copy(mine.send.begin(), mine.send.end(), send);
     std::copy(mine.recv.begin(), mine.recv.end(), recv);
-    o.send = o.send ? send + d.misplaced : nullptr;
-    o.recv = recv + d.misplaced;
+    o.send = o.send ? send + d.misalignment : nullptr;
+    o.recv = recv + d.misalignment;
   }
   const flight done = run(j.kernels, o);
   const flight reference = run(j.mock, same_operation);

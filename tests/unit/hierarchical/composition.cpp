@@ -12,7 +12,7 @@ namespace sucl::testing {
 namespace {
 
 using namespace core;
-using plan::place;
+using plan::address;
 using area = step_memory::area;
 
 constexpr std::uint64_t element = 8;
@@ -24,13 +24,13 @@ struct walker {
   sucl_operation o{};
   std::vector<std::uint64_t> send_counts, recv_counts;
   step_list what;
-  place scratch;
+  address scratch;
   std::set<int> has_come;  ///< of a barrier: the ranks that it has heard of
 };
 
 /// Bytes that go from one rank of a step to another.
 struct range {
-  place at;
+  address at;
   std::uint64_t bytes = 0;
 };
 
@@ -42,7 +42,7 @@ class part {
   std::size_t number() const { return m_step; }
   const hierarchical_step& step() const { return m_self->what.steps[m_step]; }
 
-  place at(const step_memory& m) const {
+  address at(const step_memory& m) const {
     switch (m.where) {
       case area::send: return {plan::space::send, m.at * element};
       case area::recv: return {plan::space::recv, m.at * element};
@@ -50,8 +50,8 @@ class part {
       default: throw std::logic_error("a step has no memory for its data");
     }
   }
-  place input() const { return at(step().in_place ? step().to : step().from); }
-  place output() const { return at(step().to); }
+  address input() const { return at(step().in_place ? step().to : step().from); }
+  address output() const { return at(step().to); }
   bool has_output() const { return step().to.where != area::none; }
 
   /// Block `i` of what it receives, or sends to several.
@@ -64,7 +64,7 @@ class part {
   range reduced(int i) const { return block(input(), {step().recv.counts, step_arrays::none}, i); }
 
  private:
-  range block(place start, const step_arrays& arrays, int i) const {
+  range block(address start, const step_arrays& arrays, int i) const {
     const std::uint64_t* counts = m_self->what.array(arrays.counts);
     const std::uint64_t* displs = m_self->what.array(arrays.displs);
     std::uint64_t before = 0;
@@ -260,10 +260,10 @@ class composer {
       if (l != p.step().on) m_builder.signal(rank, rank, flag(p.step().on, l));
   }
 
-  // Messages between all, into memory of their own, and then to their places.
+  // Messages between all, into memory of their own, and then to their destinations.
   void execute(const parts& who) {
     const auto ranks = static_cast<int>(who.size());
-    std::vector<std::vector<place>> come(who.size(), std::vector<place>(who.size()));
+    std::vector<std::vector<address>> come(who.size(), std::vector<address>(who.size()));
     for (int me = 0; me < ranks; ++me) {
       const int self = rank_of(who, me);
       for (int other = 0; other < ranks; ++other) {
@@ -271,7 +271,7 @@ class composer {
         if (other == me) continue;
         m_builder.send(self, rank_of(who, other), out.at, out.bytes);
         if (in.bytes == 0) continue;
-        place& to = come[static_cast<std::size_t>(me)][static_cast<std::size_t>(other)];
+        address& to = come[static_cast<std::size_t>(me)][static_cast<std::size_t>(other)];
         to = m_builder.scratch(self, in.bytes);
         m_builder.receive(self, rank_of(who, other), to, in.bytes);
       }
@@ -282,12 +282,12 @@ class composer {
   static int rank_of(const parts& who, int i) {
     return who[static_cast<std::size_t>(i)].self().rank;
   }
-  void finish(const parts& who, int me, std::vector<place>& come) {
+  void finish(const parts& who, int me, std::vector<address>& come) {
     const int self = rank_of(who, me);
     const auto ranks = static_cast<int>(who.size());
     // Its own block is where others look for theirs, so it moves first.
     const range own = sent(who, me, me), to = taken(who, me, me);
-    place& mine = come[static_cast<std::size_t>(me)];
+    address& mine = come[static_cast<std::size_t>(me)];
     if (own.bytes > 0 && to.bytes > 0) {
       mine = m_builder.scratch(self, to.bytes);
       m_builder.copy(self, mine, own.at, to.bytes);
@@ -310,7 +310,7 @@ class composer {
     std::set<int> all;
     for (const part& p : who) all.insert(p.self().has_come.begin(), p.self().has_come.end());
     const auto at = [](int rank) {
-      return place{plan::space::recv, static_cast<std::uint64_t>(rank) * element};
+      return address{plan::space::recv, static_cast<std::uint64_t>(rank) * element};
     };
     for (const part& p : who)
       for (const part& q : who) {

@@ -143,7 +143,7 @@ class play {
       p.o.send_counts = p.counts.data(), p.o.send_displs = p.displs.data();
     if (m_scene.kind == SUCL_KIND_REDUCE_SCATTER) p.o.recv_displs = nullptr;
   }
-  std::uint64_t place(int r, int block) const {
+  std::uint64_t displacement(int r, int block) const {
     const player& p = m_players[static_cast<std::size_t>(r)];
     return m_scene.varies() ? p.displs[static_cast<std::size_t>(block)]
                             : static_cast<std::uint64_t>(block) * m_scene.count;
@@ -343,17 +343,17 @@ class play {
         [[fallthrough]];
       case SUCL_KIND_ALLGATHER:
       case SUCL_KIND_ALLGATHERV:
-        for (int s = 0; s < m_scene.ranks(); ++s) put(place(rank, s), s, 0, m_scene.block(s));
+        for (int s = 0; s < m_scene.ranks(); ++s) put(displacement(rank, s), s, 0, m_scene.block(s));
         break;
       case SUCL_KIND_SCATTER:
       case SUCL_KIND_SCATTERV:
         if (root && m_scene.in_place) return std::vector<std::optional<std::int64_t>>(n);
-        put(0, m_scene.root, place(m_scene.root, rank), m_scene.block(rank));
+        put(0, m_scene.root, displacement(m_scene.root, rank), m_scene.block(rank));
         break;
       case SUCL_KIND_ALLTOALL:
       case SUCL_KIND_ALLTOALLV:
         for (int s = 0; s < m_scene.ranks(); ++s)
-          put(place(rank, s), s, place(s, rank), m_scene.between(s, rank));
+          put(displacement(rank, s), s, displacement(s, rank), m_scene.between(s, rank));
         if (m_scene.in_place)  // gaps
           for (auto& one : w)
             if (one == untouched) one.reset();

@@ -15,7 +15,7 @@ namespace {
 using namespace sucl;
 using namespace sucl::testing;
 
-// All instruction sets give the same bits, for one source to five and odd places and lengths.
+// All instruction sets give the same bits, for one source to five and odd offsets and lengths.
 TEST(fold, is_the_same_with_every_instruction_set) {
   using core::instruction_set;
   std::mt19937_64 random(5);

@@ -187,8 +187,8 @@ TEST_P(mock, gathers) {
           for (std::uint64_t i = 0; i < v.sizes[static_cast<std::size_t>(r)]; ++i)
             want[v.displs[static_cast<std::size_t>(r)] + i] = input(r, i);
         out.assign(v.end, -1);
-        const std::uint64_t place = receives ? v.displs[me] : 0;
-        if (in_place) std::copy(in.begin(), in.end(), out.begin() + static_cast<long>(place));
+        const std::uint64_t offset = receives ? v.displs[me] : 0;
+        if (in_place) std::copy(in.begin(), in.end(), out.begin() + static_cast<long>(offset));
         if (!receives) want = out;
         o = operation(rooted ? kind::gatherv : kind::allgatherv, type::int32, v.sizes[me]);
         o.root = root;
@@ -262,10 +262,10 @@ TEST_P(mock, alltoalls) {
       out = in_place ? in : values(end, -1);
       want.clear();
       for (std::uint64_t r = 0; r < size; ++r) {
-        std::uint64_t place = 0;
-        for (std::uint64_t j = 0; j < me; ++j) place += between(r, j);
+        std::uint64_t offset = 0;
+        for (std::uint64_t j = 0; j < me; ++j) offset += between(r, j);
         for (std::uint64_t i = 0; i < between(r, me); ++i)
-          want.push_back(input(static_cast<int>(r), place + i));
+          want.push_back(input(static_cast<int>(r), offset + i));
       }
       o = operation(kind::alltoallv, type::int32, 0);
       o.flags = in_place ? SUCL_FLAG_IN_PLACE : 0;

@@ -28,8 +28,8 @@ problem make(kind k, int ranks, std::uint64_t count, int root = 0) {
   return p;
 }
 
-place in(std::uint64_t offset) { return {space::send, offset}; }
-place out(std::uint64_t offset) { return {space::recv, offset}; }
+address in(std::uint64_t offset) { return {space::send, offset}; }
+address out(std::uint64_t offset) { return {space::recv, offset}; }
 
 void expect_right(const composition& c) {
   const schedule s = lower(c, "test");

@@ -222,7 +222,7 @@ TEST(plan_recipe, is_refused_with_reason_and_cure) {
   EXPECT_NE(why("pairwise").find("allreduce"), std::string::npos);
   EXPECT_NE(why("ring(segments=3)").find("'segments'"), std::string::npos);
   EXPECT_NE(why("exchange(radices=2,2,2)").find("8"), std::string::npos);
-  EXPECT_NE(why("hierarchical(hierarchy=2,2)").find("4 places"), std::string::npos);
+  EXPECT_NE(why("hierarchical(hierarchy=2,2)").find("4 ranks"), std::string::npos);
   EXPECT_NE(why("composed(hierarchy=2,3;stripe=7)").find("7 stripes"), std::string::npos);
   EXPECT_NE(why("composed(hierarchy=2,3;ring=3)").find("ring of 3"), std::string::npos);
   problem ranked = allreduce(6, 10);

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Each fault that the verifier knows, with the place that it must name.
+// Each fault that the verifier knows, with the location that it must name.
 #include "plan/verify/verify.hpp"
 #include "plan/algorithms/algorithms.hpp"
 #include "plan/compose/composition.hpp"
@@ -120,7 +120,7 @@ TEST(plan_verify, finds_wrong_results) {
          fault::result, 0, -1, space::recv, 4, 4);
 }
 
-TEST(plan_verify, finds_results_at_the_wrong_place) {
+TEST(plan_verify, finds_results_at_the_wrong_address) {
   expect(judge("send 1 send+0 4\nfence\n", "receive 0 recv+0 4\nfence\n",
                "scatter ranks 2 root 0 element 4 counts 1"),
          fault::result, 0, -1, space::recv, 0, 4);
@@ -194,7 +194,7 @@ TEST(plan_verify, finds_ranks_that_associate_differently) {
   EXPECT_FALSE(free.identical);
 }
 
-// That two operands may change places is an assumption, and can be taken back.
+// That two operands may be swapped is an assumption, and can be taken back.
 TEST(plan_verify, exchanges_operands_only_where_it_may) {
   fold_rules strict = fold_rules::of(4);
   strict.commutative = false;
@@ -233,7 +233,7 @@ TEST(plan_verify, finds_what_is_not_in_the_fixed_order) {
   EXPECT_NE(v.message.find("in the fixed order it is"), std::string::npos) << v.message;
 }
 
-// A composition gives the same element to several ranks at places of their own.
+// A composition gives the same element to several ranks at addresses of their own.
 TEST(plan_verify, compares_what_compositions_give_to_several_ranks) {
   const auto sums = [](const std::vector<int>& early, int late) {
     auto c = composition::custom(4, 6, 6, 4);
@@ -423,8 +423,8 @@ TEST(plan_verify, bounds_the_memory_of_clocks) {
             std::string::npos);
 }
 
-// Of one rank's input many places may be combined: they are compared, but not each with each.
-TEST(plan_verify, finds_that_one_of_many_places_is_combined_twice) {
+// Of one rank's input many offsets may be combined: they are compared, but not each with each.
+TEST(plan_verify, finds_that_one_of_many_offsets_is_combined_twice) {
   constexpr std::uint64_t n = 200;
   const auto plan_of = [](std::uint64_t last) {
     schedule s;

@@ -37,7 +37,7 @@ sucl_operation collective(sucl_kind kind, std::uint64_t count) {
 }
 
 // Where this process is, as sentences say it.
-std::string place() { return "(process " + std::to_string(getpid()) + " on " + host_name() + ")"; }
+std::string process_and_host() { return "(process " + std::to_string(getpid()) + " on " + host_name() + ")"; }
 
 // A rank's recorder that writes to a file of its own, which ends with it.
 struct recorded {
@@ -119,7 +119,7 @@ TEST(Record, WhatIsNotOverStays) {
   EXPECT_EQ(h.entries.back().number, 3 * flight_record::slots + 1);
 }
 
-TEST(Record, WhereEverythingIsUnderWayThereIsNoPlace) {
+TEST(Record, WhereEverythingIsUnderWayNoSlotIsFree) {
   recorded r(0, 2);
   record_entry* last = nullptr;
   for (std::uint64_t i = 0; i < flight_record::slots + 5; ++i)
@@ -182,7 +182,7 @@ TEST(Record, OnAStreamWhoHasEnqueuedLessIsLate) {
   r1.call(SUCL_KIND_ALLREDUCE, 5, record_state::enqueued);
   EXPECT_EQ(
       diagnose({r0.read(), r1.read()}).sentence,
-      "rank 1 " + place() +
+      "rank 1 " + process_and_host() +
           " is late: rank 0 waits in allreduce of 6 fp32 with op sum, #2 of communicator "
           "1, which rank 1 has not called; its last call there was #1, allreduce of 5 fp32 with "
           "op sum");
@@ -193,7 +193,7 @@ TEST(Record, WhatACallDependsOnIsNotDone) {
   r0.call(SUCL_KIND_ALLREDUCE, 5, record_state::posted);
   r1.call(SUCL_KIND_ALLREDUCE, 5, record_state::issued);
   EXPECT_EQ(diagnose({r0.read(), r1.read()}).sentence,
-            "rank 1 " + place() +
+            "rank 1 " + process_and_host() +
                 " has called allreduce of 5 fp32 with op sum, #1 of communicator "
                 "1, but not begun it: what it depends on is not done there");
 }

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Tuning tables: what is written is read again, what is wrong is refused with its place, and what
+// Tuning tables: what is written is read again, what is wrong is refused with its location, and what
 // they say is what selection and plans do.
 #include "backends/built_ins.hpp"
 #include "backends/shm_plan/plans/plan_cache.hpp"
@@ -79,7 +79,7 @@ TEST(TuningTable, IsReadAsItWasWritten) {
   EXPECT_NE(tune::hash(other), tune::hash(t));
 }
 
-TEST(TuningTable, RefusesWhatIsWrongWithItsPlace) {
+TEST(TuningTable, RefusesWhatIsWrongWithItsLocation) {
   const std::string choice = head + "[[choice]]\ncollective = \"reduce\"\nbackend = \"mpi\"\n";
   EXPECT_EQ(refusal(choice), "read");
   expect_words(refusal("format = 2\n[[choice\n"), {"t.toml:2", "not TOML"});

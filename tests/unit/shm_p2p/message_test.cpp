@@ -200,11 +200,11 @@ class post_office {
   std::vector<std::unique_ptr<under_way>> m_flights;
 };
 
-const std::vector<std::vector<int>> places{{0},          {0, 0},       {0, 0, 0},
+const std::vector<std::vector<int>> node_lists{{0},          {0, 0},       {0, 0, 0},
                                            {0, 0, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 2, 2, 2, 0}};
 
 class messages : public ::testing::TestWithParam<std::vector<int>> {};
-INSTANTIATE_TEST_SUITE_P(placements, messages, ::testing::ValuesIn(places));
+INSTANTIATE_TEST_SUITE_P(placements, messages, ::testing::ValuesIn(node_lists));
 
 TEST_P(messages, arrive_in_any_mix) {
   for (const char* reads : {"true", "false"})

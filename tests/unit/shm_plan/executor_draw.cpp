@@ -94,7 +94,7 @@ draw make_draw(std::uint64_t seed, int size, std::uint64_t most) {
   d.root = static_cast<int>(random() % static_cast<std::uint64_t>(size));
   const std::uint64_t shift = random() % 24;
   d.count = std::min<std::uint64_t>(random() % (std::uint64_t{1} << shift), most);
-  d.misplaced = random() % 2 ? random() % 64 : 0;
+  d.misalignment = random() % 2 ? random() % 64 : 0;
   d.symmetric = random() % 2;
   std::uint64_t at = 0;
   for (int r = 0; r < size; ++r) {
@@ -156,23 +156,23 @@ sucl_operation prepare(const draw& d, int rank, int size, bool in_place, memory&
   const std::uint64_t recv = std::max(d.count, end_of(reference::delivered(o, rank, size)));
   const std::uint64_t size_one = o.element_size;
   std::mt19937_64 random(d.seed * 131 + static_cast<std::uint64_t>(rank));
-  m.send.assign(send * size_one + d.misplaced, std::byte{0});
-  m.recv.assign(std::max(send, recv) * size_one + d.misplaced, std::byte{0});
+  m.send.assign(send * size_one + d.misalignment, std::byte{0});
+  m.recv.assign(std::max(send, recv) * size_one + d.misalignment, std::byte{0});
   for (bytes* side : {&m.send, &m.recv})
-    for (std::uint64_t i = d.misplaced; i + size_one <= side->size(); i += size_one)
+    for (std::uint64_t i = d.misalignment; i + size_one <= side->size(); i += size_one)
       write_element(d.element, random(), side->data() + i);
   // Only the root gathers in place, and only it scatters so.
   const bool gathers_or_scatters = d.what == kind::gather || d.what == kind::gatherv ||
                                    d.what == kind::scatter || d.what == kind::scatterv;
   if (gathers_or_scatters && !root) in_place = false;
   if (d.what == kind::alltoallv && !d.symmetric) in_place = false;
-  o.recv = m.recv.data() + d.misplaced;
+  o.recv = m.recv.data() + d.misalignment;
   if (in_place) {
     o.flags |= SUCL_FLAG_IN_PLACE;
     if (d.what == kind::scatter || d.what == kind::scatterv)
       o.flags &= ~std::uint32_t{SUCL_FLAG_IN_PLACE};
   }
-  o.send = o.flags & SUCL_FLAG_IN_PLACE ? nullptr : m.send.data() + d.misplaced;
+  o.send = o.flags & SUCL_FLAG_IN_PLACE ? nullptr : m.send.data() + d.misalignment;
   return o;
 }
 
@@ -183,10 +183,10 @@ std::string describe(const draw& d, int rank, int size, bool in_place) {
          (in_place ? ", in place" : "");
 }
 
-bytes without_padding(type t, std::size_t misplaced, bytes b) {
+bytes without_padding(type t, std::size_t misalignment, bytes b) {
   const bool tail = t == type::int64_loc || t == type::fp64_loc;
   const std::size_t one = size_of(t);
-  for (std::size_t i = misplaced; i + one <= b.size(); i += one) {
+  for (std::size_t i = misalignment; i + one <= b.size(); i += one) {
     if (t == type::int16_loc) std::fill_n(b.data() + i + 2, 2, std::byte{0});
     if (tail) std::fill_n(b.data() + i + 12, 4, std::byte{0});
   }
@@ -194,15 +194,15 @@ bytes without_padding(type t, std::size_t misplaced, bytes b) {
 }
 
 bool same(const draw& d, bytes a, bytes b) {
-  a = without_padding(d.element, d.misplaced, std::move(a));
-  b = without_padding(d.element, d.misplaced, std::move(b));
+  a = without_padding(d.element, d.misalignment, std::move(a));
+  b = without_padding(d.element, d.misalignment, std::move(b));
   if (a == b) return true;
   const bool complex = d.element == type::complex_fp32 || d.element == type::complex_fp64;
   if (d.reduction != op::avg && !complex) return false;  // a zero may have another sign
   const bool wide = d.element == type::fp64 || d.element == type::complex_fp64;
   const std::size_t step = wide ? 8 : d.element == type::complex_fp32 ? 4 : 0;
   if (step == 0 || a.size() != b.size()) return false;
-  for (std::size_t i = d.misplaced; i + step <= a.size(); i += step) {
+  for (std::size_t i = d.misalignment; i + step <= a.size(); i += step) {
     double x = 0, y = 0;
     float u = 0, v = 0;
     if (wide) {

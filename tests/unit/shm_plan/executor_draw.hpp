@@ -35,7 +35,7 @@ struct draw {
   int root;
   std::uint64_t count;
   std::vector<std::uint64_t> counts, displs;
-  std::uint64_t misplaced;  // bytes by which memory is not aligned
+  std::uint64_t misalignment;  // bytes by which memory is not aligned
   bool symmetric;           // alltoallv: both directions of a pair have the same count
 
   // Of a pair, in alltoallv.
@@ -60,8 +60,8 @@ sucl_operation prepare(const draw& d, int rank, int size, bool in_place, memory&
 
 std::string describe(const draw& d, int rank, int size, bool in_place);
 
-/// Elements from byte `misplaced` on, with the bytes zeroed that pairs have and nobody owns.
-bytes without_padding(type t, std::size_t misplaced, bytes b);
+/// Elements from byte `misalignment` on, with the padding bytes of pairs zeroed.
+bytes without_padding(type t, std::size_t misalignment, bytes b);
 
 /// Whether two results are equal. Quotients may be rounded differently in the last bit, and pairs
 /// have bytes that are nobody's.

@@ -348,15 +348,15 @@ void compare_mapped(int size, const tune::table* tuned) {
       memory mine, model;
       auto o = prepare(d, info.rank, size, in_place, mine);
       // Other offsets on each rank, and now and then a rank with ordinary memory.
-      const std::uint64_t shift = 64 * static_cast<std::uint64_t>(info.rank) + d.misplaced;
+      const std::uint64_t shift = 64 * static_cast<std::uint64_t>(info.rank) + d.misalignment;
       const bool plain = seed % 5 == 0 && info.rank == size / 2;
       std::byte* send = base + shift;
       std::byte* recv = base + (8u << 20) + shift;
       if (!plain) {
         std::copy(mine.send.begin(), mine.send.end(), send);
         std::copy(mine.recv.begin(), mine.recv.end(), recv);
-        if (o.send) o.send = send + d.misplaced;
-        o.recv = recv + d.misplaced;
+        if (o.send) o.send = send + d.misalignment;
+        o.recv = recv + d.misalignment;
       }
       const flight done = run(b.plan, o);
       EXPECT_EQ(done.status, SUCL_SUCCESS) << done.error.message;
@@ -462,7 +462,7 @@ TEST(executor_nodes_choice, weighs_steps_against_bytes) {
   EXPECT_EQ(chosen(kind::alltoall, 1 << 20, 4), "node_shot(nodes=0,0,1,1,2,2,3,3)");
 }
 
-// What a program composes may combine any number of pieces in one place.
+// What a program composes may combine any number of pieces at one address.
 TEST(executor_plan, combines_many_sources_in_several_folds) {
   plan::problem p;
   p.kind = kind::group;

@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(ranks, prepared, ::testing::Values(1, 2, 3, 4, 7));
 // Bytes of one operation, or of several runs, and slices: all that may be prepared, or not.
 draw small_draw(std::uint64_t seed, int size) {
   draw d = make_draw(seed, size, seed % 3 == 0 ? 20000 : seed % 3 == 1 ? 40 : 3);
-  d.misplaced = seed % 5 == 0 ? d.misplaced : 0;
+  d.misalignment = seed % 5 == 0 ? d.misalignment : 0;
   return d;
 }
 

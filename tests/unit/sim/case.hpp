@@ -42,8 +42,8 @@ inline plan::schedule plan_of(const std::vector<std::string>& programs) {
 inline std::string send(int to, int bytes = 100000) {
   return "send " + std::to_string(to) + " send+0 " + std::to_string(bytes) + "\n";
 }
-inline std::string receive(int from, int place = 0, int bytes = 100000) {
-  return "receive " + std::to_string(from) + " scratch+" + std::to_string(place) + " " +
+inline std::string receive(int from, int offset = 0, int bytes = 100000) {
+  return "receive " + std::to_string(from) + " scratch+" + std::to_string(offset) + " " +
          std::to_string(bytes) + "\n";
 }
 

@@ -63,9 +63,9 @@ std::string refusal(const std::string& text) {
   return "no error";
 }
 
-void expect_refusal(const std::string& text, const std::string& place, const std::string& part) {
+void expect_refusal(const std::string& text, const std::string& location, const std::string& part) {
   const std::string said = refusal(text);
-  EXPECT_NE(said.find("m.toml:" + place), std::string::npos) << said;
+  EXPECT_NE(said.find("m.toml:" + location), std::string::npos) << said;
   EXPECT_NE(said.find(part), std::string::npos) << said;
 }
 

@@ -117,7 +117,7 @@ TEST(simulate, memory_is_read_and_written) {
   EXPECT_NEAR(simulate(message, m).seconds, 21 * us, near);
 }
 
-TEST(simulate, reduces_into_one_place_are_one_kernel) {
+TEST(simulate, reduces_to_one_address_are_one_kernel) {
   machine m = two_levels(1, 2);
   m.local.launch_latency = 3 * us;
   m.local.launch_overhead = 1 * us;

@@ -53,7 +53,7 @@ TEST(symmetry, the_order_of_peers_counts) {
   EXPECT_EQ(classes_of(built(kind::gather, 4, "direct"), nodes_of(4, 1)), (firsts{0, 1, 2, 3}));
 }
 
-TEST(symmetry, the_place_in_the_machine_counts) {
+TEST(symmetry, the_position_in_the_machine_counts) {
   // Every other rank of the ring receives from another node.
   EXPECT_EQ(classes_of(built(kind::allreduce, 4, "ring"), nodes_of(2, 2)), (firsts{0, 1, 0, 1}));
 }

@@ -192,10 +192,10 @@ user_array::user_array(std::uint64_t elements, std::uint64_t element_size, bool 
     total = (planes + 2) * 20;
     for (std::uint64_t i = 0; i < planes; ++i)
       for (std::uint64_t j = 0; j < 2; ++j)
-        for (std::uint64_t k = 0; k < 3; ++k) places.push_back((i + 1) * 20 + (j + 2) * 5 + k + 1);
+        for (std::uint64_t k = 0; k < 3; ++k) indices.push_back((i + 1) * 20 + (j + 2) * 5 + k + 1);
   } else {
-    places.resize(elements);
-    std::iota(places.begin(), places.end(), std::uint64_t{0});
+    indices.resize(elements);
+    std::iota(indices.begin(), indices.end(), std::uint64_t{0});
   }
   expected.resize(total * size);
   for (unsigned char& byte : expected) byte = static_cast<unsigned char>(random());
@@ -206,18 +206,18 @@ user_array::user_array(std::uint64_t elements, std::uint64_t element_size, bool 
 }
 
 void user_array::expect(std::uint64_t index, const unsigned char* element) {
-  std::copy_n(element, size, expected.begin() + static_cast<std::ptrdiff_t>(places[index] * size));
+  std::copy_n(element, size, expected.begin() + static_cast<std::ptrdiff_t>(indices[index] * size));
 }
 
 void user_array::put(std::uint64_t index, const unsigned char* element) {
   expect(index, element);
   for (std::uint64_t i = 0; i < size; ++i)
-    memory.storage[places[index] * size + i] =
+    memory.storage[indices[index] * size + i] =
         static_cast<unsigned char>(element[i] ^ (memory.device ? scrambler : 0));
 }
 
 bytes user_array::get(std::uint64_t index) const {
-  const auto at = expected.begin() + static_cast<std::ptrdiff_t>(places[index] * size);
+  const auto at = expected.begin() + static_cast<std::ptrdiff_t>(indices[index] * size);
   return {at, at + static_cast<std::ptrdiff_t>(size)};
 }
 

@@ -56,7 +56,7 @@ struct user_array {
 
   std::uint64_t size;
   std::optional<base::strided> layout;
-  std::vector<std::uint64_t> places;
+  std::vector<std::uint64_t> indices;
   fake_memory memory;
   bytes expected;  ///< unscrambled
 };

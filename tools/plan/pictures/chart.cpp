@@ -22,7 +22,7 @@ struct axis {
     high = std::max(high, value);
   }
   /// From 0 to 1.
-  double place(double value) const {
+  double fraction(double value) const {
     return high > low ? std::log(value / low) / std::log(high / low) : 0.5;
   }
 };
@@ -48,17 +48,17 @@ void draw_axes(svg& out, const chart& c, const axis& x, const axis& y, double le
   const double factor = c.bytes ? 16 : 10;
   for (double at = std::pow(factor, std::ceil(std::log(x.low) / std::log(factor) - 1e-9));
        at <= x.high * 1.001; at *= factor) {
-    const double place = left + width * x.place(at);
-    out.line(place, top, place, bottom, "#e4e4e4");
-    out.text(place, bottom + 16,
+    const double at_pixel = left + width * x.fraction(at);
+    out.line(at_pixel, top, at_pixel, bottom, "#e4e4e4");
+    out.text(at_pixel, bottom + 16,
              c.bytes ? bytes_text(static_cast<std::uint64_t>(at)) : number_text(at),
              anchor::middle);
   }
   const bool times = c.y == "seconds";
   for (const double at : marks(y)) {
-    const double place = bottom - height * y.place(at);
-    out.line(left, place, left + width, place, "#e4e4e4");
-    out.text(left - 6, place + 4, times ? axis_time_text(at) : number_text(at), anchor::end);
+    const double at_pixel = bottom - height * y.fraction(at);
+    out.line(left, at_pixel, left + width, at_pixel, "#e4e4e4");
+    out.text(left - 6, at_pixel + 4, times ? axis_time_text(at) : number_text(at), anchor::end);
   }
   out.text(left + width / 2, bottom + 34, c.x, anchor::middle, 12);
   out.upright(left - 60, top + height / 2, times ? "time" : c.y, 12);
@@ -84,7 +84,7 @@ void draw_at(svg& out, const chart& c, double left, double top) {
   for (std::size_t i = 0; i < c.curves.size(); ++i) {
     std::vector<std::pair<double, double>> points;
     for (const auto& [at, value] : c.curves[i].points)
-      points.emplace_back(left + width * x.place(at), top + height * (1 - y.place(value)));
+      points.emplace_back(left + width * x.fraction(at), top + height * (1 - y.fraction(value)));
     out.polyline(points, palette(i), 2, c.curves[i].dashed);
     out.line(left + width + 14, name_at - 4, left + width + 34, name_at - 4, palette(i), 2);
     out.text(left + width + 40, name_at, c.curves[i].name);

@@ -60,7 +60,7 @@ std::string title_of(const schedule& s) {
          bytes_text(p.counts[0] * p.element_bytes) + ": " + s.algorithm;
 }
 
-// The place of each channel that is drawn.
+// The vertical position of each channel that is drawn.
 struct rows {
   std::vector<std::vector<double>> y;  // a rank, a channel
   double bottom = header;
@@ -121,7 +121,7 @@ timeline in_order(const schedule& s) {
 
 std::string draw_timeline(const schedule& s, const timeline& t, int max_ranks) {
   const std::size_t shown = std::min(s.ranks.size(), static_cast<std::size_t>(max_ranks));
-  const rows places(s, shown);
+  const rows positions(s, shown);
   const auto bars = std::count_if(t.bars.begin(), t.bars.end(), [&](const bar& b) {
     return static_cast<std::size_t>(b.rank) < shown;
   });
@@ -132,7 +132,7 @@ std::string draw_timeline(const schedule& s, const timeline& t, int max_ranks) {
                "Draw fewer ranks: --drawn-ranks.");
   double end = t.timed ? 1e-12 : 1;
   for (const bar& b : t.bars) end = std::max(end, b.end);
-  svg out(left + inner_width + 3 * margin, places.bottom + 40);
+  svg out(left + inner_width + 3 * margin, positions.bottom + 40);
   std::string title = title_of(s);
   if (shown < s.ranks.size()) title += " (the first " + std::to_string(shown) + " ranks)";
   out.text(margin, 22, title, anchor::start, 14);
@@ -142,17 +142,17 @@ std::string draw_timeline(const schedule& s, const timeline& t, int max_ranks) {
     legend.emplace_back("transfer, " + level_name(s, l), palette(l));
   draw_legend(out, margin, 44, legend);
   for (std::size_t r = 0; r < shown; ++r)
-    for (std::size_t c = 0; c < places.y[r].size(); ++c) {
+    for (std::size_t c = 0; c < positions.y[r].size(); ++c) {
       const std::string name = c == 0 ? "rank " + std::to_string(r) + " " : "";
-      out.text(left - 6, places.y[r][c] + 11,
-               name + (places.y[r].size() > 1 ? "c" + std::to_string(c) : ""), anchor::end, 10);
+      out.text(left - 6, positions.y[r][c] + 11,
+               name + (positions.y[r].size() > 1 ? "c" + std::to_string(c) : ""), anchor::end, 10);
     }
   for (const bar& b : t.bars)
     if (static_cast<std::size_t>(b.rank) < shown)
       draw_bar(out, s, b,
-               places.y[static_cast<std::size_t>(b.rank)][static_cast<std::size_t>(b.channel)],
+               positions.y[static_cast<std::size_t>(b.rank)][static_cast<std::size_t>(b.channel)],
                inner_width / end, t.timed);
-  draw_axis(out, places.bottom, end, t.timed);
+  draw_axis(out, positions.bottom, end, t.timed);
   return out.finish();
 }
 

@@ -28,7 +28,7 @@ struct timeline {
   bool timed = false;  ///< seconds; otherwise positions in the list of instructions
 };
 
-/// Every instruction takes one place, in the order of its channel.
+/// Every instruction takes one unit, in the order of its channel.
 timeline in_order(const plan::schedule& s);
 
 /// SVG: a row for each channel of each rank. With times, what the rank does or waits for is above

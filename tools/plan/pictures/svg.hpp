@@ -11,10 +11,10 @@
 
 namespace sucl::tools {
 
-/// How text stands to its place.
+/// Which end of a text its coordinates are those of.
 enum class anchor { start, middle, end };
 
-/// A picture to which elements are added; finish() gives the file. Places and sizes are pixels from
+/// A picture to which elements are added; finish() gives the file. Positions and sizes are pixels from
 /// the upper left corner. The same calls give the same bytes.
 class svg {
  public:

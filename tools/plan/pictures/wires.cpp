@@ -21,7 +21,7 @@ constexpr std::size_t max_nodes = 1024;
 using point = std::pair<double, double>;
 
 // Ranks on a circle in their order, switches on a smaller one.
-std::vector<point> places_of(std::size_t ranks, std::size_t switches) {
+std::vector<point> positions_of(std::size_t ranks, std::size_t switches) {
   std::vector<point> all;
   const auto add = [&](std::size_t i, std::size_t count, double radius) {
     const double turn = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(count);
@@ -43,7 +43,7 @@ std::string draw_wires(const sim::machine& m) {
                    ? "the machine " + m.name + " is described by levels"
                    : "the graph of " + m.name + " has " + std::to_string(nodes) + " nodes",
                "Graphs of at most " + std::to_string(max_nodes) + " nodes are drawn.");
-  const std::vector<point> at = places_of(ranks, m.wires.switches.size());
+  const std::vector<point> at = positions_of(ranks, m.wires.switches.size());
   std::vector<double> bandwidths;
   for (const sim::link& l : m.wires.links) bandwidths.push_back(l.bandwidth);
   std::sort(bandwidths.begin(), bandwidths.end());

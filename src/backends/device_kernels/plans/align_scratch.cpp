@@ -143,7 +143,7 @@ class aligner {
     return true;
   }
 
-  // From the ends whose place is given to those beside them.
+  // From the ends whose alignment is known to those beside them.
   bool spread() {
     bool changed = false;
     for (const relation& x : m_relations) {

@@ -28,7 +28,7 @@ using plan::opcode;
 constexpr std::uint64_t no_period = std::uint64_t{1} << 60;
 // A group should have that much of the largest step, and that much of it in one piece.
 constexpr std::uint64_t min_share = 4096, min_stripe = 1024;
-constexpr std::uint64_t place_unit = kernels::ll_row, quad_bytes = 16;
+constexpr std::uint64_t slot_unit = kernels::ll_row, quad_bytes = 16;
 
 // The messages of a channel from one rank to another on one level, in order.
 struct stream {
@@ -39,7 +39,7 @@ struct stream {
 };
 
 struct message {
-  std::uint64_t place, value;
+  std::uint64_t slot, value;
   std::uint64_t from_offset, bytes;
   bool ll;
 };
@@ -69,13 +69,13 @@ class device_lowering {
     check();
     m_schedule = align_scratch(std::move(m_schedule));
     find_stripes();
-    place_messages();
+    assign_slots();
     const auto& mine = m_schedule.ranks[static_cast<std::size_t>(m_rank)];
     m_out.scratch_bytes = mine.scratch_bytes;
     for (std::size_t c = 0; c < mine.channels.size(); ++c) {
       m_first = m_out.steps.size();
       channel(c, mine.channels[c]);
-      read_in_place(mine, c);
+      read_from_slots(mine, c);
       m_out.ends.push_back(static_cast<std::uint32_t>(m_out.steps.size()));
     }
     resolve_waits();
@@ -168,7 +168,7 @@ class device_lowering {
                   (largest + min_share - 1) / min_share, reach / std::max(unit, min_stripe)});
     m_out.groups = static_cast<int>(std::max<std::uint64_t>(most, 1));
     m_out.period = period && m_out.groups > 1 ? period : no_period;
-    // Without a period it is the largest step that is cut, and what is longer in another place.
+    // Without a period the largest step is cut into stripes.
     const std::uint64_t whole = period ? period : base::round_up(largest, unit);
     m_out.stripe = m_out.groups == 1
                        ? no_period
@@ -180,8 +180,8 @@ class device_lowering {
     m_whole_quads = m_out.groups == 1 || m_out.period % quad_bytes == 0;
   }
 
-  // Every message has a place of its own at its receiver, and a number in its flag.
-  void place_messages() {
+  // Every message has a slot of its own at its receiver, and a number in its flag.
+  void assign_slots() {
     std::size_t channels = 0;
     for (const plan::program& p : m_schedule.ranks)
       channels = std::max(channels, p.channels.size());
@@ -199,15 +199,15 @@ class device_lowering {
       m.ll = i.bytes <= m_limits.ll_max_bytes && m_whole_quads &&
              (m_out.groups == 1 || i.src_offset % quad_bytes == 0);
       std::uint64_t& end = top[static_cast<std::size_t>(i.peer)];
-      m.place = end;
-      end += base::round_up(i.bytes, place_unit) * (m.ll ? 2 : 1);
+      m.slot = end;
+      end += base::round_up(i.bytes, slot_unit) * (m.ll ? 2 : 1);
       m_messages[{rank, i.peer, c, i.level}].push_back(m);
     });
-    m_out.places_bytes = *std::max_element(top.begin(), top.end());
+    m_out.slots_bytes = *std::max_element(top.begin(), top.end());
     m_out.flags_bytes =
         base::round_up(m_schedule.ranks.size() * channels * static_cast<unsigned>(m_out.groups) *
                            sizeof(std::uint64_t),
-                       place_unit);
+                       slot_unit);
   }
 
   std::uint64_t flag_of(std::int32_t sender, std::size_t c) const {
@@ -246,13 +246,13 @@ class device_lowering {
     s.peer = i.peer;
     s.bytes = i.bytes;
     s.at = {sends ? i.src_offset : i.dst_offset, space_of(sends ? i.src : i.dst), 0};
-    s.place = m.place;
+    s.slot = m.slot;
     s.flag = flag_of(which.from, c);
     s.value = m.value;
     s.ll = m.ll;
   }
 
-  // As one fold, with the reductions that follow and go to the same place.
+  // As one fold, with the reductions that follow and go to the same address.
   std::size_t move(const plan::channel& code, std::size_t i) {
     const instruction& one = code[i];
     plan_step& s = add(plan_action::fold);
@@ -274,8 +274,8 @@ class device_lowering {
     return a.where == b.where && a.offset < b.offset + b_bytes && b.offset < a.offset + a_bytes;
   }
 
-  // What arrives for scratch, and is only read there, is read in its place instead.
-  void read_in_place(const plan::program& mine, std::size_t c) {
+  // A message for scratch that is only read there is read from its slot instead.
+  void read_from_slots(const plan::program& mine, std::size_t c) {
     for (std::size_t t = m_first; t < m_out.steps.size(); ++t) {
       plan_step& taken = m_out.steps[t];
       if (taken.what != plan_action::take || taken.ll || taken.at.where != plan_space::scratch ||
@@ -284,8 +284,8 @@ class device_lowering {
       std::vector<plan_operand*> readers;
       if (!find_readers(t, readers)) continue;
       for (plan_operand* o : readers)
-        *o = {taken.place + (o->offset - taken.at.offset), plan_space::places, 0};
-      taken.in_place = 1;
+        *o = {taken.slot + (o->offset - taken.at.offset), plan_space::slots, 0};
+      taken.stays_in_slot = 1;
     }
   }
 

@@ -26,12 +26,12 @@ struct device_plan {
   std::vector<std::uint32_t> ends;  ///< of each channel
   std::uint64_t scratch_bytes = 0;  ///< this rank's own
   // The same on every rank:
-  std::uint64_t flags_bytes = 0, places_bytes = 0;
+  std::uint64_t flags_bytes = 0, slots_bytes = 0;
   std::uint64_t period = 0, stripe = 0;  ///< see kernels::plan_args
   int groups = 1;
 
-  /// Memory that peers reach: flags, then two sets of places.
-  std::uint64_t shared_bytes() const { return flags_bytes + 2 * places_bytes; }
+  /// Memory that peers reach: flags, then two sets of slots.
+  std::uint64_t shared_bytes() const { return flags_bytes + 2 * slots_bytes; }
 };
 
 /// Lowers the part of a rank. The schedule exchanges messages alone, and is verified. Throws

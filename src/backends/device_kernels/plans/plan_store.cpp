@@ -101,7 +101,7 @@ plan_launch plan_store::next_run(const sucl_operation& o) {
   j.ends = reinterpret_cast<const std::uint32_t*>(text);
   j.memory = static_cast<std::byte* const*>(plan.memory->table.get());
   j.scratch = static_cast<std::byte*>(plan.scratch.get());
-  j.places = c.flags_bytes + plan.runs++ % 2 * c.places_bytes;
+  j.slots = c.flags_bytes + plan.runs++ % 2 * c.slots_bytes;
   j.period = c.period;
   j.stripe = c.stripe;
   j.channels = static_cast<std::int32_t>(c.ends.size());

@@ -270,8 +270,8 @@ void executor::post(plan_run& r, std::uint32_t channel, const step& s) {
   // At most `run_window` runs are under way here: their tags differ, and messages of one tag come
   // in the order of their runs. Those of ranks that have called something else are of other tags
   // too, nearly always, and meet no receive.
-  const std::uint64_t place = r.history % history_tags * (run_window + 1);
-  o.tag = static_cast<std::int32_t>((place + r.number % (run_window + 1)) * tags_of_run + s.value);
+  const std::uint64_t base = r.history % history_tags * (run_window + 1);
+  o.tag = static_cast<std::int32_t>((base + r.number % (run_window + 1)) * tags_of_run + s.value);
   o.sequence = r.number;
   std::byte* memory = r.address(r.code->sources[s.first], m_rank);
   if (s.what == action::send) {
@@ -345,7 +345,7 @@ void executor::progress(int spins) {
 }
 
 void executor::go_on(int spins) {
-  std::uint32_t over = 0;  // runs that are, by their place in the window
+  std::uint32_t over = 0;  // runs that are, by their index in the window
   for (;;) {
     while (m_head < m_queue.size() && begin_next()) {
     }

@@ -24,7 +24,7 @@ class nt_store_policy;
 class plan_cache;
 struct execution;
 
-/// Memory that a prepared step works on. Scratch is at another place in each run.
+/// Memory that a prepared step works on. Scratch is at another address in each run.
 struct bound_memory {
   std::byte* at = nullptr;       ///< in scratch: as if that began where the rank's part does
   std::uint64_t in_scratch = 0;  ///< all bits set: it is

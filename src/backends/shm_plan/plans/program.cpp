@@ -137,7 +137,7 @@ class lowering {
     transport_of(i.level);
     const bool sends = i.op == opcode::send;
     std::uint64_t left = i.bytes;
-    place(sends ? i.src : i.dst, m_rank, sends ? i.src_offset : i.dst_offset, &left);
+    operand_at(sends ? i.src : i.dst, m_rank, sends ? i.src_offset : i.dst_offset, &left);
     if (left < i.bytes)
       base::fail(errc::unsupported, "a message of a plan has parts of several blocks",
                  "Use an algorithm that packs them, as node_shot does");
@@ -200,7 +200,7 @@ class lowering {
     const space where = sends ? i.src : i.dst;
     const auto first = static_cast<std::uint32_t>(m_out.sources.size());
     std::uint64_t left = i.bytes;
-    m_out.sources.push_back(place(where, m_rank, sends ? i.src_offset : i.dst_offset, &left));
+    m_out.sources.push_back(operand_at(where, m_rank, sends ? i.src_offset : i.dst_offset, &left));
     step& s = add(sends ? action::send : action::receive);
     s.peer = i.peer;
     if (i.level >= max_message_levels)
@@ -214,7 +214,7 @@ class lowering {
   }
 
   // The movement that begins at instruction `i`, with the reductions that follow and go to the same
-  // place. Returns the last instruction that it took.
+  // address. Returns the last instruction that it took.
   std::size_t move(const plan::channel& code, std::size_t i) {
     const instruction& one = code[i];
     movement m;
@@ -242,7 +242,7 @@ class lowering {
   }
 
   // Where a byte of a packed space is, and how many bytes of its block follow.
-  operand place(space s, std::int32_t rank, std::uint64_t byte, std::uint64_t* left) const {
+  operand operand_at(space s, std::int32_t rank, std::uint64_t byte, std::uint64_t* left) const {
     operand o{s, rank, -1, byte};
     const auto* ends = ends_of(s);
     if (!ends) return o;
@@ -263,11 +263,11 @@ class lowering {
       s.first = static_cast<std::uint32_t>(m_out.sources.size());
       s.sources = static_cast<std::uint32_t>(m.from.size());
       s.nontemporal = nontemporal;
-      s.to = place(m.to, m.rank, m.offset + done, &length);
+      s.to = operand_at(m.to, m.rank, m.offset + done, &length);
       s.own_block = !m.folds && m.to == space::recv && m.from[0].where == space::send &&
                     m.rank == m_rank && m.from[0].rank == m_rank;
       for (const auto& f : m.from)
-        m_out.sources.push_back(place(f.where, f.rank, f.offset + done, &length));
+        m_out.sources.push_back(operand_at(f.where, f.rank, f.offset + done, &length));
       s.bytes = length;
       m_out.channels.back().push_back(s);
       done += length;
