@@ -18,16 +18,16 @@ namespace {
 
 constexpr int rounds = 8;
 
-struct rank_place {
+struct grid_position {
   std::array<int, 3> at;
 };
 
-rank_place place_of(int rank, const std::array<int, 3>& grid) {
+grid_position position_of(int rank, const std::array<int, 3>& grid) {
   return {{rank / (grid[1] * grid[2]), rank / grid[2] % grid[1], rank % grid[2]}};
 }
 
 // What rank's box has across dimension `d`.
-double section(const box_partition& p, const rank_place& r, std::size_t d) {
+double section(const box_partition& p, const grid_position& r, std::size_t d) {
   double cells = 1;
   for (std::size_t other = 0; other < 3; ++other)
     if (other != d) cells *= static_cast<double>(p.along[other].count(r.at[other]));
@@ -38,7 +38,7 @@ double slowest(const box_partition& p, const std::array<int, 3>& grid,
                const std::vector<double>& speeds) {
   double most = 0;
   for (std::size_t r = 0; r < speeds.size(); ++r) {
-    const rank_place at = place_of(static_cast<int>(r), grid);
+    const grid_position at = position_of(static_cast<int>(r), grid);
     const double cells = section(p, at, 0) * static_cast<double>(p.along[0].count(at.at[0]));
     if (cells > 0)
       most = std::max(most,
@@ -53,7 +53,7 @@ std::vector<double> slab_speeds(const box_partition& p, std::size_t d,
   std::vector<double> slabs(static_cast<std::size_t>(grid[d]),
                             std::numeric_limits<double>::infinity());
   for (std::size_t r = 0; r < speeds.size(); ++r) {
-    const rank_place at = place_of(static_cast<int>(r), grid);
+    const grid_position at = position_of(static_cast<int>(r), grid);
     const double cells = section(p, at, d);
     double& slab = slabs[static_cast<std::size_t>(at.at[d])];
     if (cells > 0) slab = std::min(slab, speeds[r] / cells);
@@ -107,7 +107,7 @@ box_balancer::box_balancer(const std::array<std::size_t, 3>& cells, const std::a
 bool box_balancer::update(const std::vector<double>& seconds) {
   counts work;
   for (std::size_t r = 0; r < m_speeds.known().size(); ++r) {
-    const rank_place at = place_of(static_cast<int>(r), m_grid);
+    const grid_position at = position_of(static_cast<int>(r), m_grid);
     work.push_back(m_current.along[0].count(at.at[0]) * m_current.along[1].count(at.at[1]) *
                    m_current.along[2].count(at.at[2]));
   }

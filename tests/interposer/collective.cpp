@@ -26,12 +26,12 @@ std::uint64_t agree_on_seed(const char* argument) {
 void numbers::overwrite(int with) {
   std::fill(m_narrow.begin(), m_narrow.end(), with);
   std::fill(m_counts.begin(), m_counts.end(), with);
-  std::fill(m_places.begin(), m_places.end(), with);
+  std::fill(m_displs.begin(), m_displs.end(), with);
 }
 
 void arrays::overwrite() {
   for (numbers* n : {&counts, &to, &from}) n->overwrite(1 << 30);
-  for (numbers* n : {&places, &steps, &byte_steps}) n->overwrite(-77777);
+  for (numbers* n : {&displs, &steps, &byte_steps}) n->overwrite(-77777);
   for (auto* types : {&types_to, &types_from})
     std::fill(types->begin(), types->end(), MPI_DATATYPE_NULL);
 }
@@ -57,7 +57,7 @@ void arrays::overwrite() {
 #endif
 
 arrays collective::given() const {
-  return {numbers(m_counts), numbers(m_places),     numbers(m_to), numbers(m_from),
+  return {numbers(m_counts), numbers(m_displs),     numbers(m_to), numbers(m_from),
           numbers(m_steps),  numbers(m_byte_steps), m_types_to,    m_types_from};
 }
 
@@ -110,15 +110,15 @@ int collective::call(form how, MPI_Request* request, MPI_Datatype t, const array
     case kind::gather: SUCL_IN_FORM(Gather, gather, in, n, t, out, n, t, m_root)
     case kind::scatter: SUCL_IN_FORM(Scatter, scatter, in, n, t, out, n, t, m_root)
     case kind::allgatherv:
-      SUCL_IN_FORM(Allgatherv, allgatherv, in, mine, t, out, a.counts, a.places, t)
+      SUCL_IN_FORM(Allgatherv, allgatherv, in, mine, t, out, a.counts, a.displs, t)
     case kind::alltoallv:
       SUCL_IN_FORM(Alltoallv, alltoallv, in, a.to, a.steps, t, out, a.from, a.steps, t)
     case kind::gatherv:
-      SUCL_IN_FORM(Gatherv, gatherv, in, mine, t, out, a.counts, a.places, t, m_root)
+      SUCL_IN_FORM(Gatherv, gatherv, in, mine, t, out, a.counts, a.displs, t, m_root)
     case kind::alltoallw:
       SUCL_IN_FORM(Alltoallw, alltoallw, in, a.to, a.byte_steps, a.types_to.data(), out, a.from,
                    a.byte_steps, a.types_from.data())
-    default: SUCL_IN_FORM(Scatterv, scatterv, in, a.counts, a.places, t, out, mine, t, m_root)
+    default: SUCL_IN_FORM(Scatterv, scatterv, in, a.counts, a.displs, t, out, mine, t, m_root)
   }
 }
 

@@ -64,7 +64,7 @@ class numbers {
   explicit numbers(const std::vector<int>& narrow)
       : m_narrow(narrow),
         m_counts(narrow.begin(), narrow.end()),
-        m_places(narrow.begin(), narrow.end()) {}
+        m_displs(narrow.begin(), narrow.end()) {}
   template <class Number>
   operator const Number*() const {
     if constexpr (std::is_same_v<Number, int>)
@@ -72,19 +72,19 @@ class numbers {
     else if constexpr (std::is_same_v<Number, MPI_Count>)
       return m_counts.data();
     else
-      return m_places.data();
+      return m_displs.data();
   }
   void overwrite(int with);
 
  private:
   std::vector<int> m_narrow;
   std::vector<MPI_Count> m_counts;
-  std::vector<MPI_Aint> m_places;
+  std::vector<MPI_Aint> m_displs;
 };
 
 /// All arrays that a call may be given.
 struct arrays {
-  numbers counts, places, to, from, steps, byte_steps;
+  numbers counts, displs, to, from, steps, byte_steps;
   std::vector<MPI_Datatype> types_to, types_from;
   void overwrite();
 };
@@ -145,7 +145,7 @@ class collective {
     // From the last rank to the first, with room between.
     int at = 1;
     for (int r = m_size; r-- > 0; at += m_counts[std::size_t(r)] + 1)
-      m_places.insert(m_places.begin(), at);
+      m_displs.insert(m_displs.begin(), at);
     for (int r = 0; r < m_size; ++r) m_steps.push_back(r * m_count);
     // Some ranks describe the same data by other types.
     bool alike = m_kind == kind::alltoallw || m_element.ints == 0;
@@ -155,7 +155,7 @@ class collective {
     alike = alike || m_kind == kind::allgatherv;
 #endif
     if (!alike && (m_seed >> (33 + m_rank % 8) & 1)) m_ints = m_element.ints;
-    for (auto* numbers : {&m_counts, &m_places, &m_to, &m_from, &m_steps})
+    for (auto* numbers : {&m_counts, &m_displs, &m_to, &m_from, &m_steps})
       for (int& n : *numbers) n *= m_ints;
   }
 
@@ -238,7 +238,7 @@ class collective {
   MPI_Op op() const { return m_op; }
   int root() const { return m_root; }
   const std::vector<int>& counts() const { return m_counts; }
-  const std::vector<int>& places() const { return m_places; }
+  const std::vector<int>& displs() const { return m_displs; }
   /// Of alltoallv: what goes to each rank and comes from it, and where both begin.
   const std::vector<int>& to() const { return m_to; }
   const std::vector<int>& from() const { return m_from; }
@@ -302,10 +302,10 @@ class collective {
   // it is, as a persistent one needs.
   void upload() {
     std::mt19937_64 own(m_seed * 31 + std::uint64_t(m_rank));
-    static constexpr place places[] = {place::host, place::device, place::device, place::managed};
+    static constexpr memory_kind kinds[] = {memory_kind::host, memory_kind::device, memory_kind::device, memory_kind::managed};
     const auto fill = [&](std::unique_ptr<device_memory>& there, const std::vector<char>& here) {
-      const place where = places[own() % 4];
-      if (where == place::host || here.empty()) return;
+      const memory_kind where = kinds[own() % 4];
+      if (where == memory_kind::host || here.empty()) return;
       if (!there) there = std::make_unique<device_memory>(where, here.size());
       there->write(here.data());
     };
@@ -317,8 +317,8 @@ class collective {
   bool is_padding(std::size_t byte) const {
     const std::size_t skew = m_offset % m_element.extent;
     if (m_kind == kind::alltoallw || byte < skew) return false;
-    const std::size_t place = (byte - skew) % m_element.extent;
-    return place >= m_element.gap && place < m_element.gap_end;
+    const std::size_t offset = (byte - skew) % m_element.extent;
+    return offset >= m_element.gap && offset < m_element.gap_end;
   }
 
   // How much of the output MPI defines, in bytes.
@@ -349,7 +349,7 @@ class collective {
   int m_reference_code = MPI_SUCCESS;
   bool m_large = false;      // by the function for large counts, where the library has it
   std::size_t m_offset = 0;  // of the memory in its allocation
-  std::vector<int> m_counts, m_places, m_to, m_from, m_steps, m_byte_steps;
+  std::vector<int> m_counts, m_displs, m_to, m_from, m_steps, m_byte_steps;
   std::vector<MPI_Datatype> m_types_to, m_types_from;
   std::unique_ptr<arrays> m_given;  // to a call that goes on
   std::vector<char> m_send, m_sent, m_actual, m_expected;

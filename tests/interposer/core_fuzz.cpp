@@ -31,7 +31,7 @@ transfer describe(fuzz::collective& c, comm_position at) {
   const side out{c.output(), c.elements(), c.type()};
   const int mine = c.counts()[std::size_t(at.rank)];
   const side own_in{in.memory, mine, in.type};
-  const block_side blocks_out{out.memory, c.counts().data(), c.places().data(), c.type()};
+  const block_side blocks_out{out.memory, c.counts().data(), c.displs().data(), c.type()};
   const auto reduced = [&](sucl_kind k) {
     return sucl::interposer::reduction(k, in, c.output(), c.op(), c.root(), at);
   };
@@ -57,7 +57,7 @@ transfer describe(fuzz::collective& c, comm_position at) {
     case kind::gatherv: return sucl::interposer::gatherv(own_in, blocks_out, c.root(), at);
     case kind::scatterv:
       return sucl::interposer::scatterv(
-          block_side{in.memory, c.counts().data(), c.places().data(), c.type()},
+          block_side{in.memory, c.counts().data(), c.displs().data(), c.type()},
           side{out.memory, mine, c.type()}, c.root(), at);
     case kind::alltoallw:
       return sucl::interposer::alltoallv(

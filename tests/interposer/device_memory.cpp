@@ -40,9 +40,9 @@ void open_device(int rank) {
 
 void use_device() { call("cuCtxSetCurrent", g_context); }
 
-device_memory::device_memory(place where, std::size_t bytes) : m_bytes(bytes) {
+device_memory::device_memory(memory_kind where, std::size_t bytes) : m_bytes(bytes) {
   constexpr unsigned global = 1;
-  if (where == place::managed)
+  if (where == memory_kind::managed)
     call("cuMemAllocManaged", reinterpret_cast<void**>(&m_data), bytes, global);
   else
     call("cuMemAlloc_v2", reinterpret_cast<void**>(&m_data), bytes);

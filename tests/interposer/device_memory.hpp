@@ -15,12 +15,12 @@ void open_device(int rank);
 /// For threads beside the one that has called open_device().
 void use_device();
 
-enum class place { host, device, managed };
+enum class memory_kind { host, device, managed };
 
 /// Throws nothing: a failure of the driver ends the process.
 class device_memory {
  public:
-  device_memory(place where, std::size_t bytes);
+  device_memory(memory_kind where, std::size_t bytes);
   ~device_memory();
   device_memory(const device_memory&) = delete;
   device_memory& operator=(const device_memory&) = delete;

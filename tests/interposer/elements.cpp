@@ -38,18 +38,18 @@ MPI_Datatype strided() {
 // Fields in another order than in memory, and a gap at the end.
 MPI_Datatype record() {
   const std::array<int, 3> lengths{1, 2, 1};
-  const std::array<MPI_Aint, 3> places{8, 0, 4};
+  const std::array<MPI_Aint, 3> displs{8, 0, 4};
   const std::array<MPI_Datatype, 3> types{MPI_DOUBLE, MPI_CHAR, MPI_FLOAT};
   MPI_Datatype made = MPI_DATATYPE_NULL;
-  MPI_Type_create_struct(3, lengths.data(), places.data(), types.data(), &made);
+  MPI_Type_create_struct(3, lengths.data(), displs.data(), types.data(), &made);
   return resized(made, 24);
 }
 
 MPI_Datatype indexed() {
   const std::array<int, 3> lengths{2, 1, 3};
-  const std::array<int, 3> places{7, 0, 3};
+  const std::array<int, 3> displs{7, 0, 3};
   MPI_Datatype made = MPI_DATATYPE_NULL;
-  MPI_Type_indexed(3, lengths.data(), places.data(), MPI_INT, &made);
+  MPI_Type_indexed(3, lengths.data(), displs.data(), MPI_INT, &made);
   return resized(made, 40);
 }
 

@@ -25,7 +25,7 @@ namespace {
 
 using fuzz::device_memory;
 using fuzz::pinned_memory;
-using fuzz::place;
+using fuzz::memory_kind;
 
 int g_rank = 0, g_ranks = 1, g_failures = 0;
 
@@ -61,8 +61,8 @@ class measurement {
         m_sent(k == kind::alltoall ? bytes * std::size_t(g_ranks) : bytes),
         m_received(k == kind::allgather || k == kind::alltoall ? bytes * std::size_t(g_ranks)
                                                                : bytes),
-        m_send(place::device, m_sent),
-        m_recv(place::device, m_received),
+        m_send(memory_kind::device, m_sent),
+        m_recv(memory_kind::device, m_received),
         m_host_send(m_sent),
         m_host_recv(m_received),
         m_input(m_sent / sizeof(float)),

@@ -116,7 +116,7 @@ contains
     integer, volatile, target :: first  ! a broadcast without its name changes it
     integer, target :: second(n)
     integer :: type, lengths(2), types(2)
-    integer(kind=MPI_ADDRESS_KIND) :: places(2)
+    integer(kind=MPI_ADDRESS_KIND) :: displs(2)
     first = -1
     second = -1
     if (rank == 0) then
@@ -125,9 +125,9 @@ contains
     end if
     lengths = [1, n]
     types = MPI_INTEGER
-    call MPI_GET_ADDRESS(first, places(1), code)
-    call MPI_GET_ADDRESS(second, places(2), code)
-    call MPI_TYPE_CREATE_STRUCT(2, lengths, places, types, type, code)
+    call MPI_GET_ADDRESS(first, displs(1), code)
+    call MPI_GET_ADDRESS(second, displs(2), code)
+    call MPI_TYPE_CREATE_STRUCT(2, lengths, displs, types, type, code)
     call MPI_TYPE_COMMIT(type, code)
     call MPI_BCAST(MPI_BOTTOM, 1, type, 0, MPI_COMM_WORLD, code)
     call MPI_TYPE_FREE(type, code)

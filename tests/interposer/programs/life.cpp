@@ -196,24 +196,24 @@ void arguments_are_copied() {
         MPI_Type_commit(&type);
       }
       const int extent = gaps ? 3 : 1;
-      std::vector<int> counts(n), places(n), mine(6, g_rank), all(n * 6, -1), sums(3, -1);
+      std::vector<int> counts(n), displs(n), mine(6, g_rank), all(n * 6, -1), sums(3, -1);
       for (int r = 0; r < g_size; ++r)
-        counts[std::size_t(r)] = 2, places[std::size_t(r)] = 2 * (g_size - 1 - r);
+        counts[std::size_t(r)] = 2, displs[std::size_t(r)] = 2 * (g_size - 1 - r);
       const std::vector<int> parts(n, 3), values(n * 3, g_rank);
       std::vector<int> changed = parts;
       MPI_Request r[2];
       if (persistent) {
-        MPI_Allgatherv_init(mine.data(), 2, type, all.data(), counts.data(), places.data(), type,
+        MPI_Allgatherv_init(mine.data(), 2, type, all.data(), counts.data(), displs.data(), type,
                             MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]);
         MPI_Reduce_scatter_init(values.data(), sums.data(), changed.data(), MPI_INT, MPI_SUM,
                                 MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]);
       } else {
-        MPI_Iallgatherv(mine.data(), 2, type, all.data(), counts.data(), places.data(), type,
+        MPI_Iallgatherv(mine.data(), 2, type, all.data(), counts.data(), displs.data(), type,
                         MPI_COMM_WORLD, &r[0]);
         MPI_Ireduce_scatter(values.data(), sums.data(), changed.data(), MPI_INT, MPI_SUM,
                             MPI_COMM_WORLD, &r[1]);
       }
-      counts.assign(n, 1 << 30), places.assign(n, -77777), changed.assign(n, -1);
+      counts.assign(n, 1 << 30), displs.assign(n, -77777), changed.assign(n, -1);
       if (gaps) MPI_Type_free(&type);
       for (int round = 0; round < (persistent ? 3 : 1); ++round) {
         if (persistent) MPI_Startall(2, r);

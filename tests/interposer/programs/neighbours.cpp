@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Random collectives between neighbours: other graphs, counts, places and types each time, in all
+// Random collectives between neighbours: other graphs, counts, displacements and types each time, in all
 // forms and widths, each compared with what MPI itself gives through its profiling interface. They
 // go on beside collectives of SuCL's on the same communicator, and their arrays are overwritten as
 // early as MPI allows.
@@ -77,8 +77,8 @@ class call {
         m_what(what),
         m_counts_out({}),
         m_counts_in({}),
-        m_places_out({}),
-        m_places_in({}),
+        m_displs_out({}),
+        m_displs_in({}),
         m_bytes_out({}),
         m_bytes_in({}) {
     std::mt19937_64 random(seed);
@@ -96,10 +96,10 @@ class call {
     m_mine = count_of(g_rank, 0);
     lay_out(
         on.out, seed, [&](const graph::edge& e) { return count_of(g_rank, e.name); }, m_counts_out,
-        m_places_out, m_bytes_out, m_types_out, m_bytes_sent);
+        m_displs_out, m_bytes_out, m_types_out, m_bytes_sent);
     lay_out(
         on.in, seed, [&](const graph::edge& e) { return count_of(e.peer, e.name); }, m_counts_in,
-        m_places_in, m_bytes_in, m_types_in, m_bytes_received);
+        m_displs_in, m_bytes_in, m_types_in, m_bytes_received);
     const std::size_t least = std::size_t(m_mine + 1) * m_element.extent;
     m_send.resize(std::max(m_bytes_sent, least));
     std::mt19937_64 own(seed * 31 + std::uint64_t(g_rank));
@@ -116,7 +116,7 @@ class call {
   /// Its arrays may be changed.
   void over() {
     for (numbers* n : {&m_counts_out, &m_counts_in}) n->overwrite(1 << 30);
-    for (numbers* n : {&m_places_out, &m_places_in, &m_bytes_out, &m_bytes_in})
+    for (numbers* n : {&m_displs_out, &m_displs_in, &m_bytes_out, &m_bytes_in})
       n->overwrite(-77777);
     for (auto* types : {&m_types_out, &m_types_in})
       std::fill(types->begin(), types->end(), MPI_DATATYPE_NULL);
@@ -131,7 +131,7 @@ class call {
   // own.
   template <class CountOf>
   void lay_out(const std::vector<graph::edge>& edges, std::uint64_t seed, const CountOf& count_of,
-               numbers& counts, numbers& places, numbers& bytes, std::vector<MPI_Datatype>& types,
+               numbers& counts, numbers& displs, numbers& bytes, std::vector<MPI_Datatype>& types,
                std::size_t& total) {
     std::vector<int> c, p(edges.size()), b(edges.size());
     const bool listed = m_what == pattern::allgatherv || m_what == pattern::alltoallv;
@@ -150,7 +150,7 @@ class call {
     // Open MPI takes no null array, even of no edges.
     for (auto* array : {&c, &p, &b}) array->push_back(0);
     types.push_back(MPI_INT);
-    counts = numbers(c), places = numbers(p), bytes = numbers(b);
+    counts = numbers(c), displs = numbers(p), bytes = numbers(b);
   }
 
   // Of types with padding it is open what is copied.
@@ -187,10 +187,10 @@ class call {
     switch (m_what) {
       case pattern::allgather: SUCL_IN_FORM(allgather, in, m_same, t, out, m_same, t)
       case pattern::allgatherv:
-        SUCL_IN_FORM(allgatherv, in, m_mine, t, out, m_counts_in, m_places_in, t)
+        SUCL_IN_FORM(allgatherv, in, m_mine, t, out, m_counts_in, m_displs_in, t)
       case pattern::alltoall: SUCL_IN_FORM(alltoall, in, m_same, t, out, m_same, t)
       case pattern::alltoallv:
-        SUCL_IN_FORM(alltoallv, in, m_counts_out, m_places_out, t, out, m_counts_in, m_places_in, t)
+        SUCL_IN_FORM(alltoallv, in, m_counts_out, m_displs_out, t, out, m_counts_in, m_displs_in, t)
       default:
         SUCL_IN_FORM(alltoallw, in, m_counts_out, m_bytes_out, m_types_out.data(), out, m_counts_in,
                      m_bytes_in, m_types_in.data())
@@ -201,7 +201,7 @@ class call {
   pattern m_what;
   element m_element{};
   int m_same = 0, m_mine = 0;
-  numbers m_counts_out, m_counts_in, m_places_out, m_places_in, m_bytes_out, m_bytes_in;
+  numbers m_counts_out, m_counts_in, m_displs_out, m_displs_in, m_bytes_out, m_bytes_in;
   std::vector<MPI_Datatype> m_types_out, m_types_in;
   std::size_t m_bytes_sent = 0, m_bytes_received = 0;
   std::vector<char> m_send, m_sent, m_expected, m_actual;

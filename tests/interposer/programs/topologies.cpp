@@ -61,14 +61,14 @@ constexpr int n = 3;
 
 struct arrays {
   std::vector<int> counts, displs, bytes, sent, received;
-  std::vector<MPI_Aint> places;
+  std::vector<MPI_Aint> byte_displs;
   std::vector<MPI_Datatype> types;
 
   explicit arrays(const neighbours& at) : received(std::size_t(at.count() * n), -1) {
     for (int b = 0; b < at.count(); ++b) {
       counts.push_back(n);
       displs.push_back(b * n);
-      places.push_back(MPI_Aint(b * n * int(sizeof(int))));
+      byte_displs.push_back(MPI_Aint(b * n * int(sizeof(int))));
       types.push_back(MPI_INT);
       for (int i = 0; i < n; ++i) sent.push_back(neighbours::block(g_rank, b, i));
     }
@@ -91,8 +91,8 @@ void blocking(const neighbours& at) {
   MPI_Neighbor_alltoallv(a.sent.data(), a.counts.data(), a.displs.data(), MPI_INT,
                          a.received.data(), a.counts.data(), a.displs.data(), MPI_INT, at.comm);
   a.check(at, false, "neighbor_alltoallv");
-  MPI_Neighbor_alltoallw(a.sent.data(), a.counts.data(), a.places.data(), a.types.data(),
-                         a.received.data(), a.counts.data(), a.places.data(), a.types.data(),
+  MPI_Neighbor_alltoallw(a.sent.data(), a.counts.data(), a.byte_displs.data(), a.types.data(),
+                         a.received.data(), a.counts.data(), a.byte_displs.data(), a.types.data(),
                          at.comm);
   a.check(at, false, "neighbor_alltoallw");
 #if MPI_VERSION >= 4
@@ -117,8 +117,8 @@ void non_blocking(const neighbours& at) {
   a.check(at, true, "ineighbor_allgather");
   v.check(at, false, "ineighbor_alltoallv");
   MPI_Ineighbor_alltoall(a.sent.data(), n, MPI_INT, a.received.data(), n, MPI_INT, at.comm, &r[0]);
-  MPI_Ineighbor_alltoallw(v.sent.data(), v.counts.data(), v.places.data(), v.types.data(),
-                          v.received.data(), v.counts.data(), v.places.data(), v.types.data(),
+  MPI_Ineighbor_alltoallw(v.sent.data(), v.counts.data(), v.byte_displs.data(), v.types.data(),
+                          v.received.data(), v.counts.data(), v.byte_displs.data(), v.types.data(),
                           at.comm, &r[1]);
   with_a_sum(at.comm, {r[0], r[1]});
   a.check(at, false, "ineighbor_alltoall");
@@ -136,8 +136,8 @@ void persistent(const neighbours& at) {
   MPI_Request r[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   MPI_Neighbor_allgather_init(a.sent.data(), n, MPI_INT, a.received.data(), n, MPI_INT, at.comm,
                               MPI_INFO_NULL, &r[0]);
-  MPI_Neighbor_alltoallw_init(v.sent.data(), v.counts.data(), v.places.data(), v.types.data(),
-                              v.received.data(), v.counts.data(), v.places.data(), v.types.data(),
+  MPI_Neighbor_alltoallw_init(v.sent.data(), v.counts.data(), v.byte_displs.data(), v.types.data(),
+                              v.received.data(), v.counts.data(), v.byte_displs.data(), v.types.data(),
                               at.comm, MPI_INFO_NULL, &r[1]);
   for (int round = 0; round < 3; ++round) {
     MPI_Startall(2, r);

@@ -103,7 +103,7 @@ std::vector<row> reductions() {
       SUCL_ROW("sum of bytes", Allreduce, allreduce, g_in, g_out, 8, MPI_BYTE, MPI_SUM),
       SUCL_ROW("bits of doubles", Allreduce, allreduce, g_in, g_out, 2, MPI_DOUBLE, MPI_BAND),
       SUCL_ROW("logic of doubles", Allreduce, allreduce, g_in, g_out, 2, MPI_DOUBLE, MPI_LAND),
-      SUCL_ROW("place of ints", Allreduce, allreduce, g_in, g_out, 2, MPI_INT, MPI_MINLOC),
+      SUCL_ROW("minloc of ints", Allreduce, allreduce, g_in, g_out, 2, MPI_INT, MPI_MINLOC),
       SUCL_ROW("most of complex", Allreduce, allreduce, g_in, g_out, 2, MPI_C_DOUBLE_COMPLEX,
                MPI_MAX),
       SUCL_ROW("sum of pairs", Allreduce, allreduce, g_in, g_out, 2, MPI_2INT, MPI_SUM),
