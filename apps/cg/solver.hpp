@@ -44,7 +44,7 @@ class solver {
         m_start(c, m_own.start),
         m_column(c, m_own.column),
         m_value(c, m_own.value),
-        m_sums(c, 2, apps::reach::shared),
+        m_sums(c, 2, apps::reachable_by::shared),
         m_reduction(c, m_sums) {
     const auto n = static_cast<std::size_t>(m_own.rows);
     m_parts_count = std::clamp<std::size_t>((n + 63) / 64 * 64, 64, 512);

@@ -93,7 +93,7 @@ simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid
   m_filled = {c, 2};
   m_overflow = {c, 1};
   m_parts = {c, totals * sum_items};
-  m_sums = {c, totals, apps::reach::shared};
+  m_sums = {c, totals, apps::reachable_by::shared};
   m_reduction.emplace(c, m_sums);
   std::int64_t longest = 0;
   for (const auto* all : {&m_planes, &m_embedding_planes})

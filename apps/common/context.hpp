@@ -32,8 +32,8 @@ using phase_times = std::array<double, 4>;
 
 class context;
 
-/// Who reaches an array.
-enum class reach {
+/// What can access an array.
+enum class reachable_by {
   device,  ///< kernels
   shared,  ///< the host too: pages move
   host     ///< kernels and the host, in memory of the host
@@ -45,7 +45,7 @@ template <class T>
 class array {
  public:
   array() = default;
-  array(context& c, std::size_t size, reach by = reach::device);
+  array(context& c, std::size_t size, reachable_by by = reachable_by::device);
   array(context& c, const std::vector<T>& values) : array(c, values.size()) { put(values); }
   /// Memory of another owner.
   array(context& c, std::shared_ptr<T> memory, std::size_t size);
@@ -199,7 +199,7 @@ class context {
 };
 
 template <class T>
-array<T>::array(context& c, std::size_t size, reach by) : m_queue(c.queue()), m_size(size) {
+array<T>::array(context& c, std::size_t size, reachable_by by) : m_queue(c.queue()), m_size(size) {
   const std::size_t room = size == 0 ? 1 : size;
   if (c.uses_buffers()) {
     m_buffer.emplace(sycl::range<1>(room));
@@ -207,8 +207,8 @@ array<T>::array(context& c, std::size_t size, reach by) : m_queue(c.queue()), m_
     for (std::size_t i = 0; i < room; ++i) zero[i] = T{};
     return;
   }
-  const auto kind = by == reach::device   ? sycl::usm::alloc::device
-                    : by == reach::shared ? sycl::usm::alloc::shared
+  const auto kind = by == reachable_by::device   ? sycl::usm::alloc::device
+                    : by == reachable_by::shared ? sycl::usm::alloc::shared
                                           : sycl::usm::alloc::host;
   T* memory = sycl::malloc<T>(room, m_queue, kind);
   if (!memory)

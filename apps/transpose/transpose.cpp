@@ -91,12 +91,12 @@ copy_box make_copy(const box& what, const box& from, const extents& from_strides
 /// What redistributions communicate through, one after the other.
 struct channel {
   apps::team team;
-  apps::array<float> send[2], recv[2];  ///< of the two chunks that are under way
+  apps::array<float> send[2], recv[2];  ///< of the two chunks that are in flight
 };
 
 /// One redistribution, from one layout to another. Messages are cut into chunks: while one travels
 /// the next is packed and the one before unpacked, and they may stay in the cache. Two chunks are
-/// under way at a time.
+/// in flight at a time.
 class redistribution {
  public:
   redistribution(apps::context& c, channel& through, const layout& from, const layout& to,

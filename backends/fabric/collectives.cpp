@@ -8,7 +8,7 @@
 namespace sucl::fabric {
 namespace {
 
-// Messages to so many peers are under way at once.
+// Messages to so many peers are in flight at once.
 constexpr int window = 16;
 // Up to here a reduction needs the fewest steps, whatever it sends.
 constexpr std::uint64_t short_bytes = std::uint64_t{2} << 10;

@@ -6,7 +6,7 @@
 ///
 /// An operation is a schedule: stages that come one after the other, each with local work and then
 /// messages. A stage is over when all its messages are. What a message does when it has arrived,
-/// combining it or sending it on, happens at once, while others are still on their way.
+/// combining it or sending it on, happens at once, while others are still in flight.
 #pragma once
 
 #include "net/contexts.hpp"
@@ -31,7 +31,7 @@ namespace sucl::fabric {
 /// Long messages travel in pieces, of which one is combined or sent on while the next one comes. A
 /// piece is short enough to be combined while the caches hold it.
 inline constexpr std::uint64_t piece_bytes = std::uint64_t{512} << 10;
-/// So many pieces that are combined from scratch may be under way from one rank.
+/// So many pieces that are combined from scratch may be in flight from one rank.
 inline constexpr std::uint64_t scratch_pieces = 4;
 
 /// A message of a schedule.

@@ -270,7 +270,7 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
   return comm->state->core->fail(owned->status, 0, owned->error.c_str(), hint_for(owned->status));
 }
 
-// The memory of an exchange under way may still be written to, so it is kept for good.
+// The memory of an exchange in flight may still be written to, so it is kept for good.
 void abort(sucl_backend_comm* comm) {
   static std::mutex mutex;
   static auto& kept = *new std::vector<std::unique_ptr<sucl_request>>;

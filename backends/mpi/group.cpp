@@ -348,7 +348,7 @@ void free_group(sucl_group* group) {
     group->incoming.release();
   }
   if (group->own.comm != MPI_COMM_NULL && !group->own.broken) MPI_Comm_free(&group->own.comm);
-  // Where an exchange is under way its messages may still come: no other exchange gets their tag.
+  // Where an exchange is in flight its messages may still come: no other exchange gets their tag.
   if (group->exchanges.empty())
     group->over->give_back(group->slot);
   else

@@ -23,7 +23,8 @@ struct member {
   std::string sycl_backend;    ///< name of the sycl::backend, as that implementation spells it
   std::string device;          ///< device name
   bool device_memory_on_host = true;  ///< the host can read this rank's device allocations
-  std::string reach;  ///< memory its backends access natively: "mpi: system host shared device"
+  /// Memory that its backends access natively, as in "mpi: system host shared device".
+  std::string native_memory;
   int island = 0;     ///< index of its island: ranks of a node whose memory one backend reaches
 };
 

@@ -81,7 +81,7 @@ nb::list members(const communicator_handle& c) {
   for (const member& m : c.members())
     all.append(nb::make_tuple(m.rank, m.node, m.local_rank, m.host, m.process, m.platform,
                               m.implementation, m.sycl_backend, m.device, m.device_memory_on_host,
-                              m.reach));
+                              m.native_memory));
   return all;
 }
 

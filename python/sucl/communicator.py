@@ -29,7 +29,7 @@ class Member(NamedTuple):
     sycl_backend: str
     device: str
     device_memory_on_host: bool
-    reach: str
+    native_memory: str
 
 
 class Event:

@@ -113,7 +113,7 @@ class afterwards {
 
   /// `failed`: it cannot be expected to end by itself.
   void adopt(flight f, bool failed = false);
-  /// Whether something is under way that has failed.
+  /// Whether something is in flight that has failed.
   bool hangs();
   /// Lets go of what is done.
   void sweep();

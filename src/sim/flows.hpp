@@ -57,7 +57,7 @@ class demands {
   std::uint32_t m_size = 0;
 };
 
-/// The flows that are under way. Rates are those of progressive filling: all rise together until a
+/// The flows that are in flight. Rates are those of progressive filling: all rise together until a
 /// limit is reached, whose flows then stay. When flows start or end, only those get new rates whose
 /// share changes. Flows through the same limits have the same rate, so they are one bundle, which
 /// costs as much as a single flow.

@@ -25,7 +25,7 @@ using plan::opcode;
 constexpr double bound_checks = 64;
 constexpr double rounding = 1e-6;  // relative
 
-// A side of a message that waits for the other, or a signal on its way.
+// A side of a message that waits for the other, or a signal in flight.
 struct waiting {
   std::uint32_t thread = 0;
   std::uint32_t ticket = 0;  // number among the thread's transfers
@@ -50,7 +50,7 @@ struct thread {
   std::vector<std::uint32_t> transfers;  // pc of each, for timelines
 };
 
-// Bytes on their way: of a message, or of a part of a kernel.
+// Bytes in flight: of a message, or of a part of a kernel.
 struct movement {
   double bytes = 0;
   std::uint32_t bundle = 0;

@@ -87,7 +87,7 @@ bool host_reads(const void* pointer, const ::sycl::queue& q) {
   return ::sycl::get_pointer_type(pointer, q.get_context()) != ::sycl::usm::alloc::device;
 }
 
-/// One reduction on its way.
+/// One reduction in flight.
 class reduction {
  public:
   reduction(const communicator& comm, const erased_op& o, const user_reduction& r, bool blocking)

@@ -6,7 +6,7 @@
 #include "plan/algorithms/algorithms.hpp"
 #include "sim/simulate.hpp"
 #include "tune/rank_hierarchy.hpp"
-#include "tune/trial.hpp"
+#include "tune/evaluation.hpp"
 
 #include <algorithm>
 #include <utility>

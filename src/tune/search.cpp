@@ -10,7 +10,7 @@
 #include "tune/family.hpp"
 #include "tune/graph/tree_plan.hpp"
 #include "tune/tree_search.hpp"
-#include "tune/trial.hpp"
+#include "tune/evaluation.hpp"
 
 #include <algorithm>
 #include <array>
@@ -134,8 +134,8 @@ class searcher {
     std::size_t last = m_families.size();
     for (std::size_t next = 0; next < last;) {
       std::vector<family*> chosen;
-      std::vector<trial> trials;
-      for (double planned = 0; next < last && trials.size() < trial_batch; ++next) {
+      std::vector<evaluation> evaluations;
+      for (double planned = 0; next < last && evaluations.size() < trial_batch; ++next) {
         family& f = m_families[next];
         if (next >= min_simulated && f.forecast > hopeless * least) {
           last = next;
@@ -147,9 +147,9 @@ class searcher {
         if (most != too_many.end() && f.cost.instructions >= most->second) continue;
         planned += work;
         chosen.push_back(&f);
-        trials.push_back({f.how, m_budget / share, max_seconds(hopeless * best())});
+        evaluations.push_back({f.how, m_budget / share, max_seconds(hopeless * best())});
       }
-      const std::vector<known> seen = simulate(trials);
+      const std::vector<known> seen = simulate(evaluations);
       for (std::size_t i = 0; i < seen.size(); ++i) {
         if (seen[i].gave_up && seen[i].work > m_budget / share)
           too_many[chosen[i]->how.algorithm] = chosen[i]->cost.instructions;
@@ -222,22 +222,22 @@ class searcher {
          allowed *= 2)
       while (family* first = next_family(allowed)) {
         std::vector<family*> chosen;
-        std::vector<trial> trials;
+        std::vector<evaluation> evaluations;
         double left = (1 - reserve) * m_budget - m_spent;
         if (work_of_next(*first) > left) return;
-        for (family* f = first; f && trials.size() < trial_batch / 2; f = next_family(allowed)) {
+        for (family* f = first; f && evaluations.size() < trial_batch / 2; f = next_family(allowed)) {
           const double work = work_of_next(*f);
           if (work > left) break;
           const recipe deep = in_channels(f->how, std::exchange(f->next, 0));
           // Those that took the same time in one channel are alike.
           if (f->channels == 1 && !m_deepened.emplace(f->alone, f->busiest).second) continue;
           chosen.push_back(f);
-          trials.push_back({deep, std::min(left, max_overrun * work), 0});
+          evaluations.push_back({deep, std::min(left, max_overrun * work), 0});
           left -= work;
         }
-        const std::vector<known> seen = simulate(trials);
+        const std::vector<known> seen = simulate(evaluations);
         for (std::size_t i = 0; i < seen.size(); ++i)
-          fit(*chosen[i], trials[i].how.pipeline, seen[i]);
+          fit(*chosen[i], evaluations[i].how.pipeline, seen[i]);
       }
   }
 
@@ -304,13 +304,13 @@ class searcher {
   double simulate_shortlist(const std::vector<recipe>& list, double max_work, double costliest) {
     double done = 0;
     for (std::size_t next = 0; next < list.size() && done < max_work;) {
-      std::vector<trial> trials;
+      std::vector<evaluation> evaluations;
       const int channels = list[next].pipeline;
       for (;
-           next < list.size() && trials.size() < shortlist_batch && list[next].pipeline == channels;
+           next < list.size() && evaluations.size() < shortlist_batch && list[next].pipeline == channels;
            ++next)
-        trials.push_back({list[next], std::min(max_work - done, costliest), max_seconds(best())});
-      for (const known& k : simulate(trials)) done += k.work;
+        evaluations.push_back({list[next], std::min(max_work - done, costliest), max_seconds(best())});
+      for (const known& k : simulate(evaluations)) done += k.work;
     }
     return done;
   }
@@ -415,9 +415,9 @@ class searcher {
   static double max_seconds(double seconds) { return seconds < unlimited ? seconds : 0; }
 
   // Builds and simulates what is not known yet, side by side; keeps the list of results sorted.
-  std::vector<known> simulate(const std::vector<trial>& list) {
-    std::vector<trial> fresh;
-    for (const trial& t : list) {
+  std::vector<known> simulate(const std::vector<evaluation>& list) {
+    std::vector<evaluation> fresh;
+    for (const evaluation& t : list) {
       const auto before = m_known.find(plan::to_text(t.how));
       if (before != m_known.end() && !before->second.cut_short(t.max_work)) continue;
       if (cannot_win(t)) {
@@ -431,7 +431,7 @@ class searcher {
     std::vector<outcome> done = run_all(m_problem, m_machine, fresh, m_hashes, m_options.threads);
     for (std::size_t i = 0; i < done.size(); ++i) record(fresh[i], std::move(done[i]));
     std::vector<known> all;
-    for (const trial& t : list) all.push_back(m_known[plan::to_text(t.how)]);
+    for (const evaluation& t : list) all.push_back(m_known[plan::to_text(t.how)]);
     return all;
   }
 
@@ -442,12 +442,12 @@ class searcher {
     r.stagger = 0;
     return plan::to_text(r);
   }
-  bool cannot_win(const trial& t) const {
+  bool cannot_win(const evaluation& t) const {
     const auto known = m_min.find(alone(t.how));
     return known != m_min.end() && t.max_seconds > 0 && known->second > t.max_seconds;
   }
 
-  void record(const trial& t, outcome o) {
+  void record(const evaluation& t, outcome o) {
     const recipe& r = t.how;
     known& k = m_known[plan::to_text(r)];
     k.allowed = t.max_work;
@@ -505,14 +505,14 @@ class searcher {
     const double before = best();
     for (const recipe& seed : seeds()) {
       const double work = m_known[plan::to_text(seed)].work / seed.pipeline;
-      std::vector<trial> trials;
+      std::vector<evaluation> evaluations;
       double left = m_budget - m_spent;
       for (const recipe& r : neighbours(seed, m_problem, m_machine)) {
         if (m_known.contains(plan::to_text(r)) || work * r.pipeline > left) continue;
-        trials.push_back({r, left, worst_kept()});
+        evaluations.push_back({r, left, worst_kept()});
         left -= work * r.pipeline;
       }
-      simulate(trials);
+      simulate(evaluations);
     }
     return best() < before;
   }

@@ -5,7 +5,7 @@
 #include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
 #include "tune/graph/tree_plan.hpp"
-#include "tune/trial.hpp"
+#include "tune/evaluation.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -3,7 +3,7 @@
 
 // Ranks that go on without others: launch_shrink CASE [RANK...], in jobs without MPI.
 //
-//   kill RANK      that rank is killed while an allreduce is under way
+//   kill RANK      that rank is killed while an allreduce is in flight
 //   two RANK RANK  and then the other one, in the new communicator
 //   during RANK    while the others shrink without the last rank; whenever it comes, they end right
 //   unaware RANK   a survivor waits for another survivor, which has heard of the death already

@@ -405,7 +405,7 @@ class OfTheExtension(unittest.TestCase):
             self.assertIsInstance(work.exception(), RuntimeError)
         dist.barrier()
         if RANK != 0:
-            dist.barrier(group=short)  # what was late is still under way
+            dist.barrier(group=short)  # what was late is still in flight
         dist.barrier()
 
     def test_the_timeout_of_a_group_can_be_changed(self):

@@ -43,7 +43,7 @@ TEST_F(runtime_test, members_describe_every_rank) {
     EXPECT_EQ(m.implementation, implementation_name);
     EXPECT_FALSE(m.device.empty());
     EXPECT_FALSE(m.host.empty());
-    EXPECT_NE(m.reach.find("mpi:"), std::string::npos) << m.reach;
+    EXPECT_NE(m.native_memory.find("mpi:"), std::string::npos) << m.native_memory;
     processes.push_back(m.process);
   }
   std::sort(processes.begin(), processes.end());

@@ -181,7 +181,7 @@ class player {
     for (; pc + n < code.size(); ++n) {
       const instruction& i = code[pc + n];
       if (i.op != opcode::signal || i.dst_offset != code[pc].dst_offset) break;
-      // Of one byte: SimGrid takes an empty message that is on its way for one that has come.
+      // Of one byte: SimGrid takes an empty message that is in flight for one that has come.
       flag(m_rank, i.peer, i.dst_offset)->put_init(&nothing, 1)->detach();
     }
     return n;

@@ -29,7 +29,7 @@ struct board {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::uint64_t, exchange> exchanges;
-  std::map<int, std::shared_ptr<board>> split;  // by colour, while a split is under way
+  std::map<int, std::shared_ptr<board>> split;  // by colour, while a split is in flight
   struct control_message {
     int source;
     std::vector<std::byte> text;

@@ -28,7 +28,7 @@ constexpr std::size_t limits_listed = 24;
 
 constexpr const char* play_examples =
     "The page needs no network and no other file. It shows the ranks where the machine has them, "
-    "the bytes on their way at each time, the load of ports and links, and the instructions of a "
+    "the bytes in flight at each time, the load of ports and links, and the instructions of a "
     "rank. The plan is proved first.\n\n"
     "Examples:\n"
     "  sucl plan play plan.json --machine perlmutter\n"

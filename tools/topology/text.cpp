@@ -185,7 +185,7 @@ nlohmann::ordered_json topology_json(const topology_report& r) {
                      {"platform", m.platform},
                      {"device", m.device},
                      {"memory_on_host", m.device_memory_on_host},
-                     {"reach", m.reach}});
+                     {"native_memory", m.native_memory}});
   for (const topology_link& l : r.links) {
     json link{{"ranks", {l.from, l.to}}, {"backend", l.by}, {"through", l.how}};
     if (l.seconds) link["short_us"] = *l.seconds * 1e6;

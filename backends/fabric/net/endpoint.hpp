@@ -33,7 +33,7 @@ struct object_closer {
 template <class Object>
 using object = std::unique_ptr<Object, object_closer>;
 
-/// A message on its way. libfabric knows it by its context, which comes first.
+/// A message in flight. libfabric knows it by its context, which comes first.
 struct message {
   fi_context2 context{};
   sucl_request* owner = nullptr;  ///< null: given up, no request to notify

@@ -21,7 +21,7 @@ struct hierarchical_request {
   sucl_operation operation{};
   step_list what;
   std::byte* memory = nullptr;  ///< scratch
-  std::size_t next = 0;         ///< the first step of the wave that is under way, or comes next
+  std::size_t next = 0;         ///< the first step of the wave that is in flight, or comes next
   std::vector<ticket> current;  ///< of the steps of that wave
   std::size_t failed = 0;       ///< the step that has failed, if any
   bool done = false;
@@ -254,7 +254,7 @@ bool hierarchical_comm::advance(hierarchical_request& r) {
   return true;
 }
 
-// The exception that is being handled: how the step that is under way has failed.
+// The exception that is being handled: how the step that is in flight has failed.
 void hierarchical_comm::fail(hierarchical_request& r) const {
   error_info info;
   try {

@@ -137,7 +137,7 @@ struct hierarchical_makers {
   const sucl_operation* must_order = nullptr;
 };
 
-/// Makes the communicators of the levels and a channel above them, on every rank or on none: then
+/// Makes the communicators of the levels and an instance above them, on every rank or on none: then
 /// its table is null, and `*obstacle` says why. Collective.
 backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::string>>& settings,
                                const hierarchical_map& where, const hierarchical_makers& how,

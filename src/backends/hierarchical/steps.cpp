@@ -422,7 +422,7 @@ step_list pipeline(const sucl_operation& o, const hierarchical_map& where, const
     part.count = o.count / pieces + (k < o.count % pieces ? 1 : 0);
     planner p{part, where, how.slices, how.leaders};
     p.plan();
-    // The first piece is the longest, and as many are under way as there are phases.
+    // The first piece is the longest, and as many are in flight as there are phases.
     if (k == 0) of_piece = p.list.scratch;
     const std::uint64_t slot = k % phases;
     all.scratch = std::max(all.scratch, of_piece * (slot + 1));

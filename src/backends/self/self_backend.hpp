@@ -12,7 +12,7 @@ namespace sucl::core {
 /// Named "self". Executes every kind, on communicators of one rank.
 const sucl_backend& self_backend() noexcept;
 
-/// A channel on a communicator of one rank.
+/// An instance on a communicator of one rank.
 backend_comm make_self_comm();
 
 }  // namespace sucl::core

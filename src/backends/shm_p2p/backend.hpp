@@ -25,21 +25,21 @@ inline constexpr int max_message_ranks = 64;
 /// Its table, for queries of what it supports: its query needs no state.
 SUCL_CORE_API const sucl_backend& message_backend() noexcept;
 
-/// A channel for one communicator. Collective. `memory` provides the memory, and must outlive it.
-/// `reads`: every rank may copy from the memory of every other one. The channel ends the transports
+/// A backend's instance for one communicator. Collective. `memory` provides the memory, and must outlive it.
+/// `reads`: every rank may copy from the memory of every other one. The instance ends the transports
 /// in `where`, on an error too. Throws where there is no memory; `*obstacle` says why it cannot be
 /// used though nothing failed.
 backend_comm make_message_comm(const backend_comm& memory, placement where, bool reads,
                                std::string* obstacle);
 
 /// Memory of this number that every rank reaches is there: messages in it are copied once. The
-/// number is the same on every rank. Not while another thread is in the channel.
+/// number is the same on every rank. Not while another thread is in the instance.
 void add_message_memory(const backend_comm& messages, const sucl_region& region,
                         std::uint64_t number);
 /// It goes.
 void remove_message_memory(const backend_comm& messages, const void* base);
 
-/// Whether a channel is one of these, with no layer above it.
+/// Whether an instance is one of these, with no layer above it.
 bool supports_messages(const backend_comm& c);
 
 /// Starts an operation for a caller that blocks until it is done, and makes progress for as long as

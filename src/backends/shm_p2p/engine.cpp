@@ -171,13 +171,13 @@ p2p_request* p2p_engine::start(const sucl_operation& o) {
     error_info info;
     info.code = errc::out_of_memory;
     info.message = "no memory for the bookkeeping of a message";
-    info.hint = "Have fewer messages under way at once";
+    info.hint = "Have fewer messages in flight at once";
     give_up(d, info);
   }
   return d;
 }
 
-// Of an operation that failed while it was started: parts that are under way cannot be taken back.
+// Of an operation that failed while it was started: parts that are in flight cannot be taken back.
 void p2p_engine::give_up(p2p_request* d, const error_info& info) {
   if (d->open > 0 || !d->far.empty())
     m_broken = info;

@@ -25,8 +25,8 @@ inline constexpr int max_plan_ranks = 64;
 /// Between nodes it supports less.
 SUCL_CORE_API const sucl_backend& plan_backend() noexcept;
 
-/// A channel for one communicator. Collective. `memory` provides the memory, and must outlive it.
-/// The channel ends the transports in `where`, on an error too. Throws where there is no memory;
+/// A backend's instance for one communicator. Collective. `memory` provides the memory, and must outlive it.
+/// The instance ends the transports in `where`, on an error too. Throws where there is no memory;
 /// `*obstacle` says why it cannot be used, on every rank alike, though nothing failed.
 /// `tuned` may be null. `ordered`: where the order of operands matters, plans fold in the fixed
 /// order.
@@ -39,43 +39,43 @@ void allow_reads(const backend_comm& plans);
 /// Goes by another tuning table, or by none (null). Nothing is in flight.
 void retune(const backend_comm& plans, const tune::table* tuned);
 
-/// By which plans a channel executes an operation, human-readable; empty if that is not known
+/// By which plans an instance executes an operation, human-readable; empty if that is not known
 /// beforehand.
 std::string describe_plan(const backend_comm& plans, const sucl_operation& o);
-/// Why a channel does not execute an operation by a row of a tuning table, if that is the first one
+/// Why an instance does not execute an operation by a row of a tuning table, if that is the first one
 /// that fits; empty: it does. The same on every rank.
 std::string plan_obstacle(const backend_comm& plans, const tune::table_row& row,
                           const sucl_operation& o);
-/// Where the ranks of such a channel are.
+/// Where the ranks of such an instance are.
 const placement& plan_placement(const backend_comm& plans);
 /// Makes the scratch that a compiled plan needs. Collective; blocks, and touches nothing that
 /// operations use.
 void provide_scratch(const backend_comm& memory_provider, int rank, int size, compiled_code& code);
-/// Makes a compiled plan known, and forgets it. Not while another thread is in the channel; nothing
+/// Makes a compiled plan known, and forgets it. Not while another thread is in the instance; nothing
 /// runs it.
 void add_compiled(const backend_comm& plans, std::uint64_t number,
                   std::unique_ptr<compiled_code> code);
 void remove_compiled(const backend_comm& plans, std::uint64_t number);
 
-/// What the ranks of the node have called on such a channel. As long as the channel.
+/// What the ranks of the node have called on such an instance. As long as the instance.
 const call_board& board_of(const backend_comm& plans);
 /// Whether every rank of the node has finished what this one has begun, or a mismatch was found.
 bool converged(const backend_comm& plans);
 
 struct prepared_run;
 /// Works out what running an operation over and over on the same memory needs; null where it cannot
-/// be known before, or where the channel is not one of plans. Holds until retune(), add_mapped() or
+/// be known before, or where the instance is not one of plans. Holds until retune(), add_mapped() or
 /// remove_mapped().
 std::shared_ptr<prepared_run> prepare_run(const backend_comm& plans, const sucl_operation& o);
-/// Runs it, if nothing else is under way and peers are near. Otherwise the same operation must be
+/// Runs it, if nothing else is in flight and peers are near. Otherwise the same operation must be
 /// posted next: it goes on where this has ended.
 bool run_at_once(const backend_comm& plans, const prepared_run& p);
 
-/// Memory that all ranks of such a channel reach: operations on it need no copies. `memory
-/// provider` is the channel below. Collective; blocks, and touches nothing that operations use.
+/// Memory that all ranks of such an instance reach: operations on it need no copies. `memory
+/// provider` is the instance below. Collective; blocks, and touches nothing that operations use.
 sucl_region make_mapped(const backend_comm& memory_provider, int rank, std::uint64_t bytes);
 /// Makes it known: operations of a higher sequence number than `sequence` may be on it. `number` is
-/// the same on every rank. Not while another thread is in the channel.
+/// the same on every rank. Not while another thread is in the instance.
 void add_mapped(const backend_comm& plans, const sucl_region& region, std::uint64_t number,
                 std::uint64_t sequence);
 /// Gives it back; operations of a higher sequence number than `sequence` are not on it. False if

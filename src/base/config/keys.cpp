@@ -219,7 +219,7 @@ void add_staging(std::vector<key_row>& t) {
                    "Size of the pieces in which device memory is staged; at most 1Gi.", shared},
                   size_form, {1, 1 << 30}, [](auto& k) -> auto& { return k.all->staging.chunk; }));
   t.push_back(bounded_row({"staging.depth", "3", "SUCL_STAGING_DEPTH",
-                           "Pieces that are under way at once; at most 1024.", shared},
+                           "Pieces that are in flight at once; at most 1024.", shared},
                           number_form, {1, 1024},
                           [](auto& k) -> auto& { return k.all->staging.depth; }));
   t.push_back(bounded_row(

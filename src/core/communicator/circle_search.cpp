@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto long_wait = 2s;
-// A message is of use while the waits on its way last.
+// A message is of use while the waits on its path last.
 constexpr auto time_to_pass_on = 2s;
 constexpr auto longest_interval = 60s;
 

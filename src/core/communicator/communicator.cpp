@@ -76,8 +76,8 @@ void communicator::make(int rank, int size) {
   c.stages.chunk_bytes = settings.staging.chunk;
   c.stages.depth = static_cast<int>(settings.staging.depth);
   if (settings.layers.validate) m_queue.validation().begin(c);
-  const auto reached = exchange(oob, size, c.backends.reach());
-  for (std::size_t r = 0; r < reached.size(); ++r) c.where.members[r].reach = reached[r];
+  const auto native = exchange(oob, size, c.backends.native_memory());
+  for (std::size_t r = 0; r < native.size(); ++r) c.where.members[r].native_memory = native[r];
 }
 
 communicator::~communicator() {

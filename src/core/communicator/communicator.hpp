@@ -142,7 +142,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   void end_capture(captured_operations& captured) { m_streams.end_capture(captured); }
   /// Counts what decides how operations are executed: a graph is as good as its number of these.
   std::uint64_t changes() const { return m_changes.load(std::memory_order_relaxed); }
-  /// Whether nothing of the host is under way that comes before, and the graph may be launched.
+  /// Whether nothing of the host is in flight that comes before, and the graph may be launched.
   bool may_replay(const captured_operations& captured) { return m_streams.may_replay(captured); }
   /// The operations count as called now; what is to be written before the launch, if anything.
   std::optional<graph_base> replay(captured_operations& captured) {

@@ -32,7 +32,7 @@ void blocking_path::run_cached(persistent_call& call) {
   run(call.record, no_layouts, nullptr, &call);
 }
 
-// What is under way at once if peers are near does not give the lock away.
+// What is in flight at once if peers are near does not give the lock away.
 void blocking_path::repeat(persistent_call& call, held_lock& lock) {
   m_queue.throw_if_ended();
   m_queue.bias_to_me();

@@ -40,7 +40,7 @@ class SUCL_CORE_API stream_path {
   /// rank that is gone until it is aborted.
   void drain();
 
-  /// Completes what the queue knows, where that is that nothing is under way. With the lock.
+  /// Completes what the queue knows, where that is that nothing is in flight. With the lock.
   void add_to(progress_status& s) const;
 
  private:

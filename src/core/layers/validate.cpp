@@ -75,7 +75,7 @@ void validator::compare_digests() {
         e.my_counts.size() * sizeof(std::uint64_t));
 }
 
-// What an abort leaves behind: an exchange under way may still write to its memory, and freeing a
+// What an abort leaves behind: an exchange in flight may still write to its memory, and freeing a
 // group can wait for a peer that is gone. So both are kept for good.
 void validator::abort() {
   static std::mutex mutex;

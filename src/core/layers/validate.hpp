@@ -38,7 +38,7 @@ class SUCL_CORE_API validator {
   /// and which ranks passed what, or what is wrong and where. Nothing if it may run.
   const std::optional<error_info>& failure() const { return m_failure; }
 
-  /// Gives up what is under way, because a peer is lost or late. The layer will only be destroyed.
+  /// Gives up what is in flight, because a peer is lost or late. The layer will only be destroyed.
   void abort();
 
  private:

@@ -33,7 +33,7 @@ class call_validation {
     return !m_validator || n.record.kind > SUCL_KIND_EXSCAN || compare(n, rank, arrived);
   }
 
-  /// Gives up what is under way, because a peer is lost or late.
+  /// Gives up what is in flight, because a peer is lost or late.
   void abort() {
     if (m_validator) m_validator->abort();
   }

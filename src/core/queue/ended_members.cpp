@@ -13,7 +13,7 @@ namespace {
 
 using manner = communicator_end::manner;
 
-// A message may be on its way when its sender has ended, and so may the reason of one that fails.
+// A message may be in flight when its sender has ended, and so may the reason of one that fails.
 constexpr auto grace = std::chrono::milliseconds(500);
 constexpr auto death_check_interval = std::chrono::milliseconds(100);
 

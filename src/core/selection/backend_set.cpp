@@ -402,7 +402,7 @@ std::string backend_set::explain(const sucl_operation& record, std::uint64_t byt
   return text;
 }
 
-std::string backend_set::reach() const {
+std::string backend_set::native_memory() const {
   static constexpr const char* names[] = {"system", "host", "shared", "device"};
   std::string text;
   for (const auto& c : m_all) {

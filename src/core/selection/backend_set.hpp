@@ -46,8 +46,8 @@ class backend_set {
   /// Notes for the trace layer that a collective was issued.
   void note_issue(std::uint64_t sequence) const noexcept;
 
-  /// As in member::reach, for this rank.
-  std::string reach() const;
+  /// As member::native_memory, for this rank.
+  std::string native_memory() const;
 
   /// All of them, in the order in which they were made.
   const std::vector<backend_instance>& all() const { return m_all; }

@@ -105,7 +105,7 @@ class built_in_comm {
   /// Works an operation out that is run again and again. Null: it cannot be known before. Holds
   /// until retune(), add_memory() or remove_memory().
   virtual std::shared_ptr<prepared_run> prepare(const sucl_operation&) { return nullptr; }
-  /// Runs it, if nothing else is under way and its peers are near; otherwise the same operation
+  /// Runs it, if nothing else is in flight and its peers are near; otherwise the same operation
   /// must be posted next.
   virtual bool run(const prepared_run&) { return false; }
   /// Whether start_message() may be called.

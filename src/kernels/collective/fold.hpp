@@ -4,7 +4,7 @@
 /// @file
 /// Reductions of quads, as the host's loops do them: combined in a wider type where the stored one
 /// is narrow, rounded once. A folder gives the result of some quads at once, so that a work item
-/// has several loads under way.
+/// has several loads in flight.
 #pragma once
 
 #include "base/elements/half.hpp"

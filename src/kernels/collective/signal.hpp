@@ -224,7 +224,7 @@ SUCL_INLINE bool wait_peers(const Item& at, const collective_args& j, flag f, st
   return at.together(ok);
 }
 
-/// Copies with several loads under way.
+/// Copies with several loads in flight.
 template <class Item>
 SUCL_INLINE void copy(const Item& at, std::byte* to, const std::byte* from, std::uint64_t bytes) {
   constexpr int batch = 4;
@@ -266,7 +266,7 @@ struct fold_memory {
   }
 };
 
-/// Combines the quads below `whole` in batches, all of whose loads are under way at once.
+/// Combines the quads below `whole` in batches, all of whose loads are in flight at once.
 /// `source(s)` is where source s begins.
 template <class Folder, class Source>
 SUCL_INLINE void fold_batches(const Folder& folder, int sources, int divisor, std::uint64_t p,

@@ -93,7 +93,7 @@ SUCL_INLINE void send_step(const Item& at, const plan_args& j, const memory_pair
               });
 }
 
-/// Whether the first lines are there that this work item takes: then the rest is on its way.
+/// Whether the first lines are there that this work item takes: then the rest is in flight.
 template <class Item>
 SUCL_INLINE bool has_begun(const Item& at, const plan_args& j, const plan_step& s,
                            const std::byte* lines) {

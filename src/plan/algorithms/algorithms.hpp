@@ -20,7 +20,7 @@ struct recipe {
   std::string algorithm;
   std::vector<int> radices;      ///< of exchanges and shifts; of trees the one radix
   int split = -1;                ///< exchanges: how many radices reduce and scatter; -1: all
-  int ports = 0;                 ///< messages a rank has on their way at once; 0: all of a step
+  int ports = 0;                 ///< messages a rank has in flight at once; 0: all of a step
   int segments = 1;              ///< chains: pieces that follow each other
   int pipeline = 1;              ///< channels, each with its part of the data
   std::vector<int> hierarchy;    ///< factors of the ranks, outermost first

@@ -53,7 +53,7 @@ inline constexpr const char* shared_memory_transport = "ipc";
 /// level via "ipc" joins ranks of different nodes.
 schedule share_local_messages(schedule s, const std::vector<int>& node_of);
 
-/// Deferred copies: a channel copies while what it started before and after is under way, instead
+/// Deferred copies: a channel copies while what it started before and after is in flight, instead
 /// of before it starts more, where nothing that comes before the next fence needs the copy. Plans
 /// that reach into peers' memory stay as they are, because a message may have a peer read there.
 schedule defer_copies(schedule s);

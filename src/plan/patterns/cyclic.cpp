@@ -47,7 +47,7 @@ void copy_all(builder& b, const team& t, const ends& cuts, const rotated& r, boo
 }
 
 // How a shift goes: its radices, from the nearest members to the farthest, the last one as often as
-// it takes; and how many messages of a step are on their way at once (0: all).
+// it takes; and how many messages of a step are in flight at once (0: all).
 struct shift {
   const std::vector<int>& radices;
   int ports;

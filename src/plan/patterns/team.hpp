@@ -36,7 +36,7 @@ void take_input(builder& b, team& t, address from, std::uint64_t bytes);
 
 using ends = std::vector<std::uint64_t>;
 
-/// How many of a step's messages are on their way at once with so many `ports` (0: any).
+/// How many of a step's messages are in flight at once with so many `ports` (0: any).
 inline int batch_of(int ports, int messages) {
   return ports > 0 && ports < messages ? ports : messages;
 }

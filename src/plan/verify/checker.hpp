@@ -105,7 +105,7 @@ class checker {
   std::vector<std::uint32_t> m_ready;
   queues<parcel> m_messages, m_signals;
   held_snapshots m_snapshots;
-  std::vector<segment> m_run, m_other, m_merged;  // runs of bytes on their way
+  std::vector<segment> m_run, m_other, m_merged;  // runs of bytes in flight
   std::vector<share> m_shares;
 
   // What ranks have received of reductions: by what it is made of, offsets in the input of the first

@@ -8,7 +8,7 @@
 namespace sucl::tune {
 namespace {
 
-// Messages that a channel has under way, or is ready for, at once.
+// Messages that a channel has in flight, or is ready for, at once.
 constexpr std::uint64_t window = 64;
 // Of the latency: what takes longer is sent in two parts.
 constexpr double shortest_split = 1.25;

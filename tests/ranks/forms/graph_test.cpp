@@ -516,7 +516,7 @@ TEST(executable, replays_commands_and_operations) {
   }
 }
 
-// Other pointers and commands, also while a replay of what was there before is under way; copies
+// Other pointers and commands, also while a replay of what was there before is in flight; copies
 // follow. What throws changes nothing.
 TEST(executable, is_updated) {
   job& j = the_job();

@@ -292,7 +292,7 @@ TEST_F(disagreement, of_replays) {
   queue.wait_and_throw();
 }
 
-// What the host records or calls while replays are on their way comes after them, on a
+// What the host records or calls while replays are in flight comes after them, on a
 // rank that is late with its replays too.
 TEST_F(disagreement, is_none_beside_replays_that_are_late) {
   auto comm = m_job.world_with(m_job.in_order);

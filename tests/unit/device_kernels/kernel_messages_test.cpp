@@ -156,11 +156,11 @@ void exchange(const kernel_rank& j, std::uint64_t seed, int rounds, std::size_t 
     EXPECT_EQ(v, std::vector<float>(v.size(), static_cast<float>(j.info.size)));
 }
 
-class kernel_messages : public ::testing::TestWithParam<std::tuple<int, reach>> {};
+class kernel_messages : public ::testing::TestWithParam<std::tuple<int, peer_access>> {};
 INSTANTIATE_TEST_SUITE_P(ranks, kernel_messages,
-                         ::testing::Values(std::tuple{1, reach::none}, std::tuple{2, reach::all},
-                                           std::tuple{2, reach::none}, std::tuple{3, reach::some},
-                                           std::tuple{4, reach::all}, std::tuple{7, reach::all}));
+                         ::testing::Values(std::tuple{1, peer_access::none}, std::tuple{2, peer_access::all},
+                                           std::tuple{2, peer_access::none}, std::tuple{3, peer_access::some},
+                                           std::tuple{4, peer_access::all}, std::tuple{7, peer_access::all}));
 
 TEST_P(kernel_messages, arrive) {
   const auto [size, how] = GetParam();
@@ -203,7 +203,7 @@ sucl_operation recv_of(bytes& v, int from, int tag) {
 // What fits the peer buffer is sent before it is received, to the rank itself too.
 TEST(kernel_messages_short, do_not_wait_for_their_receives) {
   for_devices(
-      2, reach::all,
+      2, peer_access::all,
       [](const kernel_rank& j) {
         for (const int peer : {1 - j.info.rank, j.info.rank})
           for (int round = 0; round < 20; ++round) {
@@ -220,7 +220,7 @@ TEST(kernel_messages_short, do_not_wait_for_their_receives) {
 // Both see the other's header at the same time, now and then, and neither has sent its data then.
 TEST(kernel_messages_in_lines, do_not_wait_for_each_other_in_groups) {
   for_devices(
-      2, reach::all,
+      2, peer_access::all,
       [](const kernel_rank& j) {
         const int peer = 1 - j.info.rank;
         const bytes out(40, static_cast<std::byte>(j.info.rank + 1));
@@ -238,7 +238,7 @@ TEST(kernel_messages_in_lines, do_not_wait_for_each_other_in_groups) {
 
 TEST(kernel_messages_in_place, replace_what_they_send) {
   for_devices(
-      3, reach::all,
+      3, peer_access::all,
       [](const kernel_rank& j) {
         for (const std::size_t n : {std::size_t{0}, std::size_t{5}, std::size_t{20000}}) {
           bytes v(n, static_cast<std::byte>(j.info.rank));
@@ -260,7 +260,7 @@ TEST(kernel_messages_in_place, are_not_waited_for_in_the_call) {
   std::promise<void> returned;
   const auto has_returned = returned.get_future().share();
   for_devices(
-      2, reach::all,
+      2, peer_access::all,
       [&](const kernel_rank& j) {
         const int me = j.info.rank, peer = 1 - me;
         const auto of = [](int rank) { return bytes(5000, static_cast<std::byte>(rank + 1)); };
@@ -291,7 +291,7 @@ TEST(kernel_messages_mismatch, is_an_error_on_both_sides) {
   for (const wrong w : {wrong{40, 40, 2}, wrong{40, 41, 1}, wrong{100000, 100, 1},
                         wrong{100, 100000, 1}, wrong{100000, 100001, 1}, wrong{0, 1, 1}})
     for_devices(
-        2, reach::all,
+        2, peer_access::all,
         [w](const kernel_rank& j) {
           const bytes out(w.sent);
           bytes in(w.expected, std::byte{7});
@@ -326,7 +326,7 @@ TEST(kernel_messages_mismatch, is_of_element_types_too) {
         std::tuple{type::bytes, 1, true}})
     for (const std::size_t n : {std::size_t{40}, std::size_t{100000}})
       for_devices(
-          2, reach::all,
+          2, peer_access::all,
           [n, t = type, size = size, fits = fits](const kernel_rank& j) {
             const bytes out(n, std::byte{3});
             bytes in(n);
@@ -348,7 +348,7 @@ TEST(kernel_messages_mismatch, is_of_element_types_too) {
 // A message that is never sent: the kernel ends when it is aborted.
 TEST(kernel_messages_lost, end_when_they_are_given_up) {
   for_devices(
-      2, reach::all,
+      2, peer_access::all,
       [](const kernel_rank& j) {
         if (j.info.rank == 1) return j.comm().memory().abandon();
         bytes v(5000);
@@ -364,7 +364,7 @@ TEST(kernel_messages_lost, end_when_they_are_given_up) {
 // The lists of long groups are used again once their kernels have read them.
 TEST(kernel_messages_lists, do_not_pile_up) {
   for_devices(
-      1, reach::all,
+      1, peer_access::all,
       [](const kernel_rank& j) {
         const int before = j.device.host_allocations;
         const bytes out(40, std::byte{3});
@@ -399,7 +399,7 @@ TEST(kernel_messages_cut, is_for_all_channels) {
 }
 
 TEST(kernel_messages_setting, has_them_executed) {
-  for_devices(1, reach::all, [](const kernel_rank& j) {
+  for_devices(1, peer_access::all, [](const kernel_rank& j) {
     sucl_query q{};
     q.struct_size = sizeof q;
     q.kind = SUCL_KIND_SEND;

@@ -231,11 +231,11 @@ void run_drawn(const kernel_rank& j, unsigned seed) {
   j.comm().plans().remove(number);
 }
 
-class kernel_plans : public ::testing::TestWithParam<std::tuple<int, reach>> {};
+class kernel_plans : public ::testing::TestWithParam<std::tuple<int, peer_access>> {};
 INSTANTIATE_TEST_SUITE_P(ranks, kernel_plans,
-                         ::testing::Values(std::tuple{1, reach::none}, std::tuple{2, reach::all},
-                                           std::tuple{2, reach::none}, std::tuple{3, reach::all},
-                                           std::tuple{4, reach::some}, std::tuple{5, reach::all}));
+                         ::testing::Values(std::tuple{1, peer_access::none}, std::tuple{2, peer_access::all},
+                                           std::tuple{2, peer_access::none}, std::tuple{3, peer_access::all},
+                                           std::tuple{4, peer_access::some}, std::tuple{5, peer_access::all}));
 
 TEST_P(kernel_plans, do_what_compositions_mean) {
   const auto [size, how] = GetParam();
@@ -275,7 +275,7 @@ TEST(kernel_plan, folds_every_type_in_order) {
   }
   for (const type t : {type::fp32, type::fp64, type::fp16, type::bf16, type::int8, type::uint64,
                        type::complex_fp32})
-    for_devices(ranks, reach::all, [&](const kernel_rank& j) {
+    for_devices(ranks, peer_access::all, [&](const kernel_rank& j) {
       j.comm().plans().add(1, stored(j, c, {}, t, base::determinism::strict));
       const auto send = ordered_input(t, op::sum, j.info.rank, ranks * n);
       std::vector<std::byte> recv(send.size());
@@ -336,17 +336,17 @@ TEST(kernel_plan, refuses_what_kernels_have_no_room_for) {
 
 // Not on GPUs, unless the configuration says so.
 TEST(kernel_plan, is_for_devices_that_are_to_run_it) {
-  const auto runs = [](reach how, std::optional<bool> wanted) {
+  const auto runs = [](peer_access how, std::optional<bool> wanted) {
     auto settings = small_buffers();
     settings.plans = wanted;
     std::atomic<int> count{0};
     for_devices(2, how, [&](const kernel_rank& j) { count += j.comm().runs_plans(); }, settings);
     return count.load();
   };
-  EXPECT_EQ(runs(reach::none, std::nullopt), 2);
-  EXPECT_EQ(runs(reach::all, std::nullopt), 0);
-  EXPECT_EQ(runs(reach::all, true), 2);
-  EXPECT_EQ(runs(reach::none, false), 0);
+  EXPECT_EQ(runs(peer_access::none, std::nullopt), 2);
+  EXPECT_EQ(runs(peer_access::all, std::nullopt), 0);
+  EXPECT_EQ(runs(peer_access::all, true), 2);
+  EXPECT_EQ(runs(peer_access::none, false), 0);
   EXPECT_EQ(core::kernel_settings::read({{"plans", "true"}}, 2).plans, true);
   EXPECT_EQ(core::kernel_settings::read({}, 2).plans, std::nullopt);
   EXPECT_THROW(core::kernel_settings::read({{"plans", "perhaps"}}, 2), error);
@@ -354,7 +354,7 @@ TEST(kernel_plan, is_for_devices_that_are_to_run_it) {
 
 // Plans come and go, and their memory with them.
 TEST(kernel_plan, gives_its_memory_back) {
-  for_devices(2, reach::all, [&](const kernel_rank& j) {
+  for_devices(2, peer_access::all, [&](const kernel_rank& j) {
     composition c{2};
     c.multicast(c.send(0, 1000), c.recv(0, 1000), 0, all);
     std::uint64_t after_first = 0;

@@ -93,10 +93,10 @@ void call(const kernel_rank& j, std::uint64_t seed) {
   expect_right(c, j, 0);
 }
 
-class kernels_captured_on : public ::testing::TestWithParam<std::tuple<int, reach>> {};
+class kernels_captured_on : public ::testing::TestWithParam<std::tuple<int, peer_access>> {};
 INSTANTIATE_TEST_SUITE_P(ranks, kernels_captured_on,
-                         ::testing::Values(std::tuple{2, reach::all}, std::tuple{2, reach::none},
-                                           std::tuple{3, reach::all}));
+                         ::testing::Values(std::tuple{2, peer_access::all}, std::tuple{2, peer_access::none},
+                                           std::tuple{3, peer_access::all}));
 
 // Of odd and of even numbers of operations, so that halves of the buffers are swapped, and behind
 // operations that do and do not wait for all ranks.
@@ -122,7 +122,7 @@ TEST(kernels_captured, not_across_the_end_of_short_flags) {
   core::kernel_settings settings = small_buffers();
   settings.operations = (std::uint64_t{1} << 32) - 8;
   for_devices(
-      2, reach::all,
+      2, peer_access::all,
       [&](const kernel_rank& j) {
         const captured_step step(j, 100, 3);  // and calls of three
         core::captured_kernels three;

@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(ranks, kernels_fold_on, ::testing::Values(2, 3, 4));
 TEST_P(kernels_fold_on, in_order_of_rank) {
   for (const char* protocol : kernels::protocol_names) {
     const tune::table table = table_of_protocol(protocol);
-    for_devices(GetParam(), reach::all, [&](const kernel_rank& j) {
+    for_devices(GetParam(), peer_access::all, [&](const kernel_rank& j) {
       j.device.on_host = false;
       j.comm().retune(&table);
       unsigned turn = 0;

@@ -49,11 +49,11 @@ void compare(const kernel_rank& j, std::uint64_t seed, std::byte* mapped,
   EXPECT_EQ(mine.send, model.send) << describe(d, rank, size, in_place);
 }
 
-class kernels_with : public ::testing::TestWithParam<std::tuple<int, reach>> {};
+class kernels_with : public ::testing::TestWithParam<std::tuple<int, peer_access>> {};
 INSTANTIATE_TEST_SUITE_P(ranks, kernels_with,
-                         ::testing::Values(std::tuple{1, reach::none}, std::tuple{2, reach::all},
-                                           std::tuple{2, reach::none}, std::tuple{3, reach::all},
-                                           std::tuple{3, reach::some}, std::tuple{4, reach::all}));
+                         ::testing::Values(std::tuple{1, peer_access::none}, std::tuple{2, peer_access::all},
+                                           std::tuple{2, peer_access::none}, std::tuple{3, peer_access::all},
+                                           std::tuple{3, peer_access::some}, std::tuple{4, peer_access::all}));
 
 // Wherever the memory ends, on one rank or on all.
 TEST(kernels_memory, a_rank_without_memory_is_told_to_all) {
@@ -121,16 +121,16 @@ TEST(kernels_memory, ranks_of_a_process_end_one_after_the_other) {
 TEST_P(kernels_with, agree_with_the_definitions) {
   const auto [size, how] = GetParam();
   for_devices(size, how, [&](const kernel_rank& j) {
-    EXPECT_EQ(j.comm().memory().all_on_devices(), how == reach::all);
+    EXPECT_EQ(j.comm().memory().all_on_devices(), how == peer_access::all);
     for (std::uint64_t seed = 1; seed <= 80; ++seed)
       compare(j, seed + 1000u * static_cast<unsigned>(j.info.size), nullptr, 0);
     EXPECT_GT(j.device.used[0], 0);
     EXPECT_GT(j.device.used[1], 0);
-    EXPECT_EQ(j.device.used[4] > 0, how == reach::all);
+    EXPECT_EQ(j.device.used[4] > 0, how == peer_access::all);
     if (j.info.size > 2) {
       EXPECT_GT(j.device.used[2], 0);
       // Slices go by LL128 where it is, and by LL elsewhere.
-      EXPECT_GT(j.device.used[how == reach::all ? 5 : 3], 0);
+      EXPECT_GT(j.device.used[how == peer_access::all ? 5 : 3], 0);
     }
   });
 }
@@ -141,7 +141,7 @@ TEST_P(kernels_with, agree_in_mapped_memory) {
   for_devices(size, how, [&](const kernel_rank& j) {
     constexpr std::uint64_t bytes = 1 << 20;
     auto* memory = static_cast<std::byte*>(j.comm().memory().add(bytes, 0));
-    EXPECT_EQ(j.comm().memory().used_by(1), how != reach::some);
+    EXPECT_EQ(j.comm().memory().used_by(1), how != peer_access::some);
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
       const bool on_all = seed % 4 != 0 || j.info.rank % 2 == 0;
       compare(j, seed + 5000u * static_cast<unsigned>(j.info.size), on_all ? memory : nullptr,
@@ -161,7 +161,7 @@ TEST_P(kernels_with, agree_in_registered_memory) {
     const std::uint64_t bytes = most + page * static_cast<unsigned>(j.info.rank);
     const auto own = j.device.allocate(bytes + page);
     auto* start = static_cast<std::byte*>(own.get()) + 16;
-    EXPECT_EQ(memory.attach(start, bytes, 0), how != reach::some);
+    EXPECT_EQ(memory.attach(start, bytes, 0), how != peer_access::some);
     for (std::uint64_t seed = 1; seed <= 40; ++seed)
       compare(j, seed + 7000u * static_cast<unsigned>(size), start, most);
     memory.remove(start);
@@ -194,8 +194,8 @@ TEST_P(kernels_with, go_the_ways_of_a_table) {
       j.comm().retune(&table);
       auto o = operation(kind::allreduce, type::fp32, 16, op::sum);
       const bool possible = protocol < 2 || (protocol == 2 && size > 1) ||
-                            (protocol == 3 && size > 2) || (protocol == 4 && how == reach::all) ||
-                            (protocol == 5 && size > 2 && how == reach::all);
+                            (protocol == 3 && size > 2) || (protocol == 4 && how == peer_access::all) ||
+                            (protocol == 5 && size > 2 && how == peer_access::all);
       if (size > 1) {
         EXPECT_EQ(
             j.comm().describe(o).find(table.rows[0].protocol +
@@ -220,7 +220,7 @@ TEST(kernels, go_on_after_very_many_operations) {
     auto settings = small_buffers();
     settings.operations = before;
     for_devices(
-        3, reach::all,
+        3, peer_access::all,
         [&](const kernel_rank& j) {
           for (std::uint64_t seed = 1; seed <= 40; ++seed) compare(j, seed + 9000, nullptr, 0);
         },
@@ -230,7 +230,7 @@ TEST(kernels, go_on_after_very_many_operations) {
 
 // A root that runs ahead must not overwrite what slow ranks have yet to read.
 TEST(kernels, a_fast_root_waits_for_slow_ranks) {
-  for_devices(3, reach::all, [&](const kernel_rank& j) {
+  for_devices(3, peer_access::all, [&](const kernel_rank& j) {
     constexpr std::size_t n = 300;
     std::vector<std::vector<int>> got(40, std::vector<int>(n));
     std::vector<flight> flights;
@@ -255,7 +255,7 @@ TEST(kernels, a_fast_root_waits_for_slow_ranks) {
 TEST(kernels, gather_equal_blocks_wherever_each_rank_has_them) {
   for (const int size : {2, 3, 4})
     for (const std::uint64_t n : {std::uint64_t{5}, std::uint64_t{300}, std::uint64_t{9000}})
-      for_devices(size, reach::all, [&](const kernel_rank& j) {
+      for_devices(size, peer_access::all, [&](const kernel_rank& j) {
         const auto ranks = static_cast<std::size_t>(size);
         const auto me = static_cast<std::size_t>(j.info.rank);
         const std::vector<std::uint64_t> counts(ranks, n);
@@ -335,7 +335,7 @@ TEST(kernels, exchange_by_the_size_of_each_pair) {
   };
   for (const kind k : {kind::alltoallv, kind::gatherv, kind::scatterv})
     for (const int size : {2, 3, 4})
-      for_devices(size, reach::all, [&](const kernel_rank& j) {
+      for_devices(size, peer_access::all, [&](const kernel_rank& j) {
         const auto ranks = static_cast<std::size_t>(size);
         const int me = j.info.rank;
         std::vector<blocks_of_pairs> sent, got, wanted;
@@ -387,7 +387,7 @@ TEST(kernels, exchange_by_the_size_of_each_pair) {
 // A rank that does not come: the others' kernels end when they are aborted.
 TEST(kernels, end_when_they_are_given_up) {
   for (const std::size_t n : {std::size_t{10}, std::size_t{5000}})
-    for_devices(2, reach::all, [&](const kernel_rank& j) {
+    for_devices(2, peer_access::all, [&](const kernel_rank& j) {
       if (j.info.rank == 1) return j.comm().memory().abandon();
       std::vector<float> data(n);
       auto o = operation(kind::allreduce, type::fp32, n, op::sum);
@@ -405,7 +405,7 @@ TEST(kernels, end_when_they_are_given_up) {
 TEST(kernels, are_not_waited_for_in_the_call) {
   std::promise<void> returned;
   const auto has_returned = returned.get_future().share();
-  for_devices(2, reach::all, [&](const kernel_rank& j) {
+  for_devices(2, peer_access::all, [&](const kernel_rank& j) {
     const std::uint64_t counts[] = {700, 300};
     std::vector<std::int32_t> data(1000, j.info.rank + 1);
     auto o = operation(kind::reduce_scatter, type::int32, counts[j.info.rank], op::sum);
@@ -466,7 +466,7 @@ TEST(kernels_mismatch, is_an_error_on_every_rank) {
       {sums(10), operation(kind::barrier, type::bytes, 0)}};
   for (const int size : {2, 3})
     for (const auto& [usual, other] : pairs)
-      for_devices(size, reach::all, [&, usual = usual, other = other](const kernel_rank& j) {
+      for_devices(size, peer_access::all, [&, usual = usual, other = other](const kernel_rank& j) {
         std::vector<std::int32_t> in(10000, 1), out(in.size());
         const auto call = [&](sucl_operation o, std::uint64_t sequence) {
           o.send = in.data();

@@ -143,7 +143,7 @@ kernel_launch copy_of(const kernel_launch& k) {
 }
 
 /// Provides memory as the backend ipc does, and device memory of this process.
-core::backend_comm memory_provider_of(const core::backend_comm& ipc, reach how) {
+core::backend_comm memory_provider_of(const core::backend_comm& ipc, peer_access how) {
   static auto& tables = *new std::array<sucl_backend, 3>;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -160,7 +160,7 @@ core::backend_comm memory_provider_of(const core::backend_comm& ipc, reach how) 
     return SUCL_SUCCESS;
   };
   t.memory_close = [](sucl_backend_comm*, std::int32_t, void*) {};
-  if (how == reach::some)  // no rank reaches rank 0's
+  if (how == peer_access::some)  // no rank reaches rank 0's
     t.memory_open = [](sucl_backend_comm*, std::int32_t rank, const sucl_memory_key* key,
                        void** address) -> sucl_status {
       std::memcpy(address, key->bytes, sizeof *address);
@@ -255,13 +255,13 @@ void for_providers(int size, const std::function<void(const provider_rank&)>& bo
   run_ranks(size, [&](const sucl_comm_info& info) {
     const auto real = create_comm(ipc, info);
     sucl_oob own = core::oob_split(*info.oob, info.rank);
-    body({memory_provider_of(real, reach::all), own, info.rank, info.size});
+    body({memory_provider_of(real, peer_access::all), own, info.rank, info.size});
     destroy(real);
     core::oob_free(own);
   });
 }
 
-void for_devices(int size, reach how, const std::function<void(const kernel_rank&)>& body,
+void for_devices(int size, peer_access how, const std::function<void(const kernel_rank&)>& body,
                  const core::kernel_settings& settings) {
   core::registry registry;
   const auto& ipc = registry.open({"ipc", SUCL_TEST_MODULES "/libsucl_backend_ipc.so", {}});
@@ -273,7 +273,7 @@ void for_devices(int size, reach how, const std::function<void(const kernel_rank
     sucl_comm_info other = info;
     other.oob = &for_mock;
     const auto mock = create_comm(model, other);
-    thread_device device(how != reach::none);
+    thread_device device(how != peer_access::none);
     device.groups = static_cast<int>(settings.groups);
     const auto kernels = core::make_kernel_comm(std::make_unique<core::kernel_comm>(
         memory_provider_of(real, how), for_kernels, device, info.rank, info.size, settings));

@@ -65,7 +65,7 @@ class thread_device final : public core::kernel_device {
 };
 
 /// How ranks reach each other's device memory.
-enum class reach { all, some, none };
+enum class peer_access { all, some, none };
 
 /// A rank with a device and the backends over it.
 struct kernel_rank {
@@ -87,7 +87,7 @@ void for_providers(int size, const std::function<void(const provider_rank&)>& bo
 core::kernel_settings small_buffers();
 
 /// Runs ranks that are threads.
-void for_devices(int size, reach how, const std::function<void(const kernel_rank&)>& body,
+void for_devices(int size, peer_access how, const std::function<void(const kernel_rank&)>& body,
                  const core::kernel_settings& settings = small_buffers());
 
 }  // namespace sucl::testing

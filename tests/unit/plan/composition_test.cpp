@@ -366,7 +366,7 @@ channel 0
   const auto words = [](const instruction& i) { return to_text(i); };
   std::vector<std::string> seen;
   for (const instruction& i : s.ranks[0].channels[0]) seen.push_back(words(i));
-  // The fence leaves two under way, so what was before them stays there.
+  // The fence leaves two in flight, so what was before them stays there.
   EXPECT_EQ(seen,
             (std::vector<std::string>{"receive 1 scratch+0 16", "send 1 send+0 16",
                                       "receive 1 scratch+16 16", "send 1 send+16 16", "fence 2",
@@ -407,7 +407,7 @@ channel 0
   ASSERT_TRUE(verify(loose)) << verify(loose).message;
   const schedule tight = pack_scratch(loose);
   EXPECT_TRUE(verify(tight)) << verify(tight).message;
-  EXPECT_EQ(tight.ranks[0].scratch_bytes, 64u);  // two are in use while the message is on its way
+  EXPECT_EQ(tight.ranks[0].scratch_bytes, 64u);  // two are in use while the message is in flight
   EXPECT_EQ(tight.ranks[0].channels[0].size(), loose.ranks[0].channels[0].size());
 }
 

@@ -287,7 +287,7 @@ TEST_P(executor_nodes, agrees_with_the_definitions_by_every_plan) {
   }
 }
 
-// Many operations under way at once, ranks at different speeds, and no waiting in between.
+// Many operations in flight at once, ranks at different speeds, and no waiting in between.
 void keep_the_order(const std::vector<int>& node_of) {
   const int size = static_cast<int>(node_of.size());
   for_nodes(node_of, [&](const backends& b, const sucl_comm_info& info) {

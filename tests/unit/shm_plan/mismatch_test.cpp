@@ -205,7 +205,7 @@ TEST_P(mismatch, after_many_calls_is_an_error_on_every_rank) {
   });
 }
 
-// Several under way at once, and only some of them wrong.
+// Several in flight at once, and only some of them wrong.
 TEST_P(mismatch, among_operations_in_flight_is_an_error_on_every_rank) {
   const int size = GetParam();
   for_ranks(size, [&](const backends& b, const sucl_comm_info& info) {

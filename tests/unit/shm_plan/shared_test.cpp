@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Where runs have their scratch: no two of them that may be under way at once have the same bytes.
+// Where runs have their scratch: no two of them that may be in flight at once have the same bytes.
 #include "backends/shm_plan/shared/shared.hpp"
 #include "unit/shm_plan/executor_draw.hpp"
 

@@ -27,7 +27,7 @@ struct network {
   std::vector<planned> all;  // by start
 };
 
-// Few ways, so that flows share them, start while others are under way, and some at once.
+// Few ways, so that flows share them, start while others are in flight, and some at once.
 network make(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](unsigned n) { return random() % n; };
@@ -51,7 +51,7 @@ network make(unsigned seed) {
   return n;
 }
 
-// The rates of the flows that are under way.
+// The rates of the flows that are in flight.
 std::vector<double> fair_rates(const network& n, const std::vector<std::size_t>& under_way) {
   std::vector<double> left = n.capacities, rates(under_way.size(), -1);
   for (std::size_t unfixed = under_way.size(); unfixed > 0;) {

@@ -32,7 +32,7 @@ struct timeline {
 timeline in_order(const plan::schedule& s);
 
 /// SVG: a row for each channel of each rank. With times, what the rank does or waits for is above
-/// and the transfers on their way are below. At most `max_ranks` ranks are drawn, the first ones.
+/// and the transfers in flight are below. At most `max_ranks` ranks are drawn, the first ones.
 std::string draw_timeline(const plan::schedule& s, const timeline& t, int max_ranks);
 
 /// SVG: which rank sends to which; the colour shows the level, and its strength the amount.

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What is under way: operations, and the runs of plans that they are.
+/// What is in flight: operations, and the runs of plans that they are.
 #pragma once
 
 #include "backends/shm_plan/execution/copy_mode_tuner.hpp"

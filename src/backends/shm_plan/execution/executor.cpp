@@ -267,7 +267,7 @@ void executor::post(plan_run& r, std::uint32_t channel, const step& s) {
   o.element_size = 1;
   o.count = s.bytes;
   o.root = o.source = s.peer;
-  // At most `run_window` runs are under way here: their tags differ, and messages of one tag come
+  // At most `run_window` runs are in flight here: their tags differ, and messages of one tag come
   // in the order of their runs. Those of ranks that have called something else are of other tags
   // too, nearly always, and meet no receive.
   const std::uint64_t base = r.history % history_tags * (run_window + 1);

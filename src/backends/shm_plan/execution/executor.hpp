@@ -55,7 +55,7 @@ class executor {
   std::shared_ptr<prepared_run> prepare(const sucl_operation& o) const {
     return m_prepared.prepare(o);
   }
-  /// Runs it, if nothing else is under way and peers are near. Otherwise the same operation must be
+  /// Runs it, if nothing else is in flight and peers are near. Otherwise the same operation must be
   /// started next: it goes on where this has ended.
   bool run_at_once(const prepared_run& p) {
     const std::uint64_t number = m_begun + 1;

@@ -48,7 +48,7 @@ class plan_messages {
   /// Finishes the oldest messages until `keep` are left; false if that takes longer than `spins`
   /// polls of a flag. Throws what a transport reports.
   bool finish(posted_messages& of, std::uint64_t keep, int spins) const;
-  /// Gives up what is on its way. Afterwards there is only destruction.
+  /// Gives up what is in flight. Afterwards there is only destruction.
   void abort() const;
 
  private:

@@ -77,7 +77,7 @@ class prepared_runs {
   /// Works out what running an operation over and over on the same memory needs; null where it
   /// cannot be known before.
   std::shared_ptr<prepared_run> prepare(const sucl_operation& o) const;
-  /// Makes it the run of this number, the only one under way. False if a peer is not near: then the
+  /// Makes it the run of this number, the only one in flight. False if a peer is not near: then the
   /// same operation must be started next, and goes on where this has ended.
   bool run(const prepared_run& p, std::uint64_t number);
 

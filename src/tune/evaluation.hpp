@@ -16,7 +16,8 @@
 
 namespace sucl::tune {
 
-struct trial {
+/// A plan to build and simulate.
+struct evaluation {
   plan::recipe how;
   double max_work = 0;            ///< of the simulator, at least 1
   double max_seconds = 0;         ///< that the plan may take; 0: any
@@ -30,14 +31,14 @@ struct outcome {
   std::uint64_t hash = 0;
   std::uint64_t scratch_bytes = 0;  ///< most of a rank
   sim::prediction time;             ///< with the usage, for plans of one channel
-  plan::schedule plan;              ///< as trial::keep_below_seconds says; else empty
+  plan::schedule plan;              ///< as evaluation::keep_below_seconds says; else empty
 };
 
 /// Builds all of them and simulates those whose hash is not in `seen`, in at most so many threads
-/// (0: one a processor). The outcomes are in the order of the trials and do not depend on the
+/// (0: one a processor). The outcomes are in the order of the evaluations and do not depend on the
 /// number of threads.
 std::vector<outcome> run_all(const plan::problem& p, const sim::machine& m,
-                             const std::vector<trial>& trials, const std::set<std::uint64_t>& seen,
+                             const std::vector<evaluation>& evaluations, const std::set<std::uint64_t>& seen,
                              int threads);
 
 /// Calls work(0) to work(count - 1), side by side in at most so many threads (0: one a processor).

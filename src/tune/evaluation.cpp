@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "tune/trial.hpp"
+#include "tune/evaluation.hpp"
 
 #include "base/error.hpp"
 
@@ -14,7 +14,7 @@
 namespace sucl::tune {
 namespace {
 
-outcome run_one(const plan::problem& p, const sim::machine& m, const trial& t,
+outcome run_one(const plan::problem& p, const sim::machine& m, const evaluation& t,
                 const std::set<std::uint64_t>& seen) {
   outcome o;
   plan::schedule s;
@@ -68,11 +68,11 @@ void side_by_side(std::size_t count, int threads, const std::function<void(std::
 }
 
 std::vector<outcome> run_all(const plan::problem& p, const sim::machine& m,
-                             const std::vector<trial>& trials, const std::set<std::uint64_t>& seen,
+                             const std::vector<evaluation>& evaluations, const std::set<std::uint64_t>& seen,
                              int threads) {
-  std::vector<outcome> all(trials.size());
-  side_by_side(trials.size(), threads,
-               [&](std::size_t i) { all[i] = run_one(p, m, trials[i], seen); });
+  std::vector<outcome> all(evaluations.size());
+  side_by_side(evaluations.size(), threads,
+               [&](std::size_t i) { all[i] = run_one(p, m, evaluations[i], seen); });
   return all;
 }
 
