@@ -35,7 +35,7 @@ struct settings : apps::settings {
 
 using rows_of_ranks = apps::balanced<solver, sucl::balancer>;
 
-// The system of equations, and who has which rows of it.
+// The system of equations, and which rank has which rows of it.
 rows_of_ranks share(apps::context& c, const matrix& a, const std::vector<double>& b,
                     const apps::share_options& how) {
   const auto rows = static_cast<std::size_t>(a.rows);

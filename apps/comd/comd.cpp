@@ -99,7 +99,7 @@ double temperature(const state_totals& now, const problem& p) {
   return now.kinetic / static_cast<double>(p.atoms()) / 1.5 / boltzmann;
 }
 
-/// The crystal, and who has which box of it.
+/// The crystal, and which rank has which box of it.
 class crystal {
  public:
   crystal(apps::context& c, const problem& p, const apps::rank_grid& even, std::int64_t least,

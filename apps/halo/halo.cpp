@@ -329,7 +329,7 @@ std::array<int, 3> ranks_of(const extents& e) {
   return {static_cast<int>(e[0]), static_cast<int>(e[1]), static_cast<int>(e[2])};
 }
 
-/// The domain, and who has which box of it.
+/// The domain, and which rank has which box of it.
 class problem {
  public:
   problem(apps::context& c, const apps::rank_grid& even, const apps::share_options& how)

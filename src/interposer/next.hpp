@@ -53,9 +53,9 @@ struct passed_on {
     return sucl::interposer::passed_on{straight ? SUCL_LIBRARY(name) : next};                     \
   }()
 
-/// The profiling name of a function that the interposer has: who completes by it what SuCL
-/// executes, or ends MPI by it, as tools and Fortran's modules do, finds SuCL. Calls that SuCL has
-/// passed on go to the library. After the function itself.
+/// The profiling name of a function that the interposer has. Tools and Fortran's modules call it to
+/// complete what SuCL executes, or to end MPI, so it must reach SuCL. Calls that SuCL has passed on
+/// go to the library. To be used after the function itself.
 #define SUCL_PROFILED(name, parameters, arguments)                                               \
   extern "C"                                                                                     \
       __attribute__((visibility("hidden"), alias("MPI_" #name))) int sucl_own_##name parameters; \

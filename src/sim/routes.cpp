@@ -31,7 +31,8 @@ std::uint64_t route_key(const instruction& i, bool first_of_kernel) {
          static_cast<std::uint64_t>(plan::is_remote(i.dst)) << 13;
 }
 
-// Whose memory an instruction reads, or who raises the flag, and whose it writes.
+// The rank whose memory an instruction reads, or which raises the flag, and the one whose memory it
+// writes.
 std::pair<std::int32_t, std::int32_t> ends_of(std::int32_t own, const instruction& i) {
   if (is_kernel(i.op))
     return {plan::is_remote(i.src) ? i.peer : own, plan::is_remote(i.dst) ? i.peer : own};

@@ -175,7 +175,7 @@ TEST(services, turn_failures_into_errors) {
     EXPECT_STREQ(e.what(),
                  "sucl: allreduce #17: fact [timeout, rank 4, backend name, native code 3]. cure");
   }
-  // What was taken is gone, and the details of another failure are nobody's.
+  // What was taken is gone, and the details of another failure belong to no call.
   EXPECT_NE(core::take_last(SUCL_ERROR_TIMEOUT).message, "fact");
   services.fail(SUCL_ERROR_TIMEOUT, 3, "fact", "cure");
   EXPECT_NE(core::take_last(SUCL_ERROR_NATIVE).message, "fact");

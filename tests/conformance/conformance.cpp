@@ -26,7 +26,7 @@ struct profile {
   const char* backend;  ///< that must execute the collectives
   std::vector<std::pair<const char*, const char*>> settings;
   bool (*leaves)(int kind) = nullptr;  ///< collectives that it leaves to others; null: none
-  /// That must execute messages, one after the other; null: in any order, whoever does.
+  /// That must execute messages, one after the other; null: in any order, by any backend.
   const char* in_order = nullptr;
   bool divides_first = false;  ///< averages of 16-bit floats
 };

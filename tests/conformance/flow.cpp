@@ -46,7 +46,7 @@ size_t between(const call_spec& s, int a, int b) {
 }
 
 bool among_all(const call_spec& s) {
-  return s.kind == kind::alltoallv || (s.kind == kind::group && s.everybody);
+  return s.kind == kind::alltoallv || (s.kind == kind::group && s.all_pairs);
 }
 
 // The counts of a call and where its blocks lie, of the kinds that have them.
@@ -133,7 +133,7 @@ flow flow_of(const call_spec& s, int rank, int ranks) {
     f.sends = {{o.root, 0, o.count}};
     f.recvs = {{o.source, 0, o.recv_count}};
   }
-  for (int r = 0; s.kind == kind::group && s.everybody && r < ranks; ++r) {
+  for (int r = 0; s.kind == kind::group && s.all_pairs && r < ranks; ++r) {
     const auto peer = static_cast<size_t>(r);
     f.sends.push_back({r, f.send_displs[peer], f.send_counts[peer]});
     f.recvs.push_back({r, f.recv_displs[peer], f.recv_counts[peer]});

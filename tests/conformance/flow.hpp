@@ -54,7 +54,7 @@ struct call_spec {
   std::size_t count = 0;
   int root = 0;
   bool in_place = false;
-  bool everybody = false;       ///< a group has a message for each pair, not only for neighbours
+  bool all_pairs = false;       ///< a group has a message for each pair, not only for neighbours
   std::uint64_t irregular = 0;  ///< not 0: counts of each rank or pair are drawn from it
 };
 

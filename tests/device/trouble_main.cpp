@@ -76,7 +76,7 @@ struct bench {
   }
 };
 
-// Free memory of the current device, in MiB; a negative number where nobody says.
+// Free memory of the current device, in MiB; a negative number where the driver does not say.
 double free_memory() {
   using function = int (*)(std::size_t*, std::size_t*);
   const auto ask = reinterpret_cast<function>(dlsym(RTLD_DEFAULT, "cudaMemGetInfo"));

@@ -138,7 +138,7 @@ void backend(sucl::runtime& rt) {
   }
 }
 
-// It fails on rank 1 only: the others are told by the watchdog, and nobody hangs at the end.
+// It fails on rank 1 only: the others are told by the watchdog, and no rank hangs at the end.
 void one_rank(sucl::runtime& rt) {
   auto others = rt.world();
   auto comm = rt.world();

@@ -174,12 +174,12 @@ void expect_verdict(scene& s, const verdict& v, const std::function<void()>& hap
   for (const auto& end : endings) end();
 }
 
-// A pattern that names the victim, whoever else the text names.
+// A pattern that names the victim, whichever other ranks the text names.
 std::string the_victim(const scene& s, const std::string& words) {
   return "ranks? ([0-9]+, )*" + std::to_string(s.victim()) + " " + words;
 }
 
-// A message that nobody sends.
+// A message that no rank sends.
 void receive_nothing(sucl::communicator comm, int source) {
   const std::string peer = "recv from rank " + std::to_string(source) + " \\(tag 7\\)";
   int x = 0;
@@ -302,7 +302,7 @@ void overlap([[maybe_unused]] scene& s) {
 #endif
 }
 
-// The victim ends by an exception that nobody else has a part in, with an operation in flight. Most
+// The victim ends by an exception of its own, with an operation in flight. Most
 // launchers then end the others. What the others must not do is to wait for ever.
 void thrown(scene& s) {
   auto comm = s.next();

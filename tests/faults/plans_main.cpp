@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
   const auto start = clock_type::now();
   try {
     while (clock_type::now() - start < 60s) m.turn();
-    fail("nobody noticed");
+    fail("no rank noticed");
   } catch (const sucl::error& e) {
     const std::string text = e.what(), name = "rank " + std::to_string(victim);
     if (text.find(name) == std::string::npos) fail("no '" + name + "' in: " + text);

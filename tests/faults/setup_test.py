@@ -48,7 +48,7 @@ class Setup(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0, self.text)
 
     def check_reported(self, pattern, by_exception=True):
-        """Every survivor has an error that names the victim, and nobody else."""
+        """Every survivor has an error that names the victim, and no other rank."""
         if by_exception:
             told = re.findall(r"^rank (\d) told: (.*)$", self.text, re.MULTILINE)
         else:
@@ -90,7 +90,7 @@ class Setup(unittest.TestCase):
     def test_one_rank_cannot_start(self):
         for key, words in KEYS:
             if FLAVOUR == "local" and key == "SUCL_MPI_MODULE":
-                continue  # nobody loads it
+                continue  # it is not loaded
             for options in ((), ("--timeout", "20")):
                 if not options and (key, words) not in UNWATCHED:
                     continue

@@ -19,7 +19,7 @@ struct shared_box {
   shared_decisions box{memory.get()};
 };
 
-TEST(shared_decision, holds_from_the_first_call_that_nobody_has_started) {
+TEST(shared_decision, holds_from_the_first_call_that_no_rank_has_started) {
   shared_box shared;
   shared_decision& b = *shared.box.find(7);
   for (std::uint64_t n = 0; n < 5; ++n) EXPECT_FALSE(b.join(n));

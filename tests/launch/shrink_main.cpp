@@ -10,7 +10,7 @@
 //   events RANK    operations that return events are in flight
 //   half           one of two communicators loses a rank, the other one goes on
 //   stopped        the last rank is stopped, which is no death; then it goes on
-//   well           nobody has died
+//   well           no rank has died
 //   left RANK      that rank has ended its runtime
 //   grow RANK      and then a new process replaces the dead one
 //   joiner ID RANK SIZE

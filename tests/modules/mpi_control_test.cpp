@@ -24,7 +24,7 @@ TEST(control, says_what_it_is) {
   EXPECT_GT(std::strlen(module().info.library), 3u);
   EXPECT_EQ(std::strchr(module().info.library, '\n'), nullptr);
   EXPECT_EQ(control().alive(), 1);
-  // Somebody who asks again learns the same.
+  // A second query has the same answer.
   sucl_bootstrap_info again{};
   again.struct_size = sizeof again;
   EXPECT_EQ(control().init(&module().core, nullptr, nullptr, &again), SUCL_SUCCESS);
@@ -161,7 +161,7 @@ sucl_status notify(sucl_group* group, int to, const std::string& text) {
   return control().notify(group, to, text.data(), text.size());
 }
 
-TEST(control_messages, arrives_in_order_without_anybody_waiting) {
+TEST(control_messages, arrives_in_order_without_a_waiting_rank) {
   constexpr int messages = 50;
   const int to = (module().rank + 1) % module().size;
   const int from = (module().rank + module().size - 1) % module().size;

@@ -98,7 +98,7 @@ void module_ends_mpi_first() {
   control().group_free(module().world);
 }
 
-// Control messages that nobody reads must not keep the library from ending.
+// Control messages that no rank reads must not keep the library from ending.
 void ends_with_unread_messages() {
   const std::string text(4096, 'x');
   const int to = (module().rank + 1) % module().size;

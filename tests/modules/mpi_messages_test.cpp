@@ -124,7 +124,7 @@ TEST(messages, of_different_tags_may_overtake) {
   EXPECT_EQ(got_b, b);
 }
 
-// Everyone with everyone, itself included, in one group; sends before receives.
+// Every rank with every rank, itself included, in one group; sends before receives.
 TEST(groups, progress_together) {
   backend_comm comm(module().world);
   const auto size = static_cast<std::size_t>(module().size);

@@ -23,7 +23,7 @@ void expect(bool good, const std::string& what) {
   ++g_failures;
 }
 
-// Blocks are summed on their owners, which then tell everybody, whatever the nodes are.
+// Blocks are summed on their owners, which then tell every rank, whatever the nodes are.
 sucl::composition flat_allreduce(int size, std::size_t n) {
   sucl::composition c{size};
   for (int r = 0; r < size; ++r) {

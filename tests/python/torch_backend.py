@@ -484,7 +484,7 @@ class OfTheExtension(unittest.TestCase):
         seen = dist.all_reduce(x, async_op=True).get_future().then(add_up)
         self.assertEqual(seen.wait(), SIZE * SIZE)
 
-    def test_work_that_nobody_waits_for_ends(self):
+    def test_work_without_a_waiter_ends(self):
         x = torch.ones(1 << 19)[::2]  # a copy, which is copied back
         dist.all_reduce(x, async_op=True)
         unfinished = torch.ones(1)

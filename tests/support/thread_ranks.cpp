@@ -125,7 +125,7 @@ sucl_status group_split(sucl_group* group, std::int32_t colour, std::int32_t key
     if (!entry) entry = std::make_shared<board>(static_cast<int>(all.size()));
     made = entry;
   }
-  // Nobody goes on to a next split before everyone has taken this one's board.
+  // No rank goes on to a next split before all have taken this one's board.
   const std::int8_t token = 0;
   std::vector<std::int8_t> tokens(static_cast<std::size_t>(group->shared->size));
   if (const auto status = allgather(group, &token, tokens.data(), 1)) return status;

@@ -81,7 +81,7 @@ def processes_with(mark):
             if mark in entry.read_bytes():
                 found.append(int(entry.parent.name))
         except OSError:
-            pass  # it has ended, or is somebody else's
+            pass  # it has ended, or belongs to another user
     return found
 
 

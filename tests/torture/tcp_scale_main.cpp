@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
       e.ranks, seconds(started - begin), seconds(end - started),
       static_cast<double>(after - before) / e.ranks, most, sum / 2, e.wrong.load());
   std::fflush(stdout);
-  // The tree has two ends for each rank but the first, and nobody has more than nine neighbours.
+  // The tree has two ends for each rank but the first, and no rank has more than nine neighbours.
   const bool right = e.wrong == 0 && most <= 9 && sum == 2 * static_cast<std::size_t>(e.ranks - 1);
   std::_Exit(right ? 0 : 1);
 }

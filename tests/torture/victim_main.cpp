@@ -45,7 +45,7 @@ double now() {
 void note(const std::string& name, const std::string& text) {
   const char* folder = std::getenv("TORTURE_FOLDER");
   const std::string path = std::string(folder ? folder : ".") + "/" + name;
-  // In one piece: whoever finds the file finds all of it.
+  // In one piece: a process that finds the file finds all of it.
   if (std::FILE* file = std::fopen((path + ".new").c_str(), "w")) {
     std::fputs(text.c_str(), file);
     std::fclose(file);

@@ -69,14 +69,10 @@ bool configured_to(const char* variable, const char* value) {
   return set && std::strcmp(set, value) == 0;
 }
 
-}  // namespace
-
 struct communicator {
   std::shared_ptr<board> shared;
   int rank;
 };
-
-namespace {
 
 std::size_t size_of(int type) {
   static const std::size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
@@ -118,7 +114,7 @@ bytes reduced(const std::vector<call>& all, std::size_t first, std::size_t count
 
 using compute = std::function<bytes(const std::vector<call>&, int rank)>;
 
-// Everybody's call is known, everybody's result is made, and only then is anything written.
+// All calls are known and all results computed before anything is written.
 void collective(communicator& comm, const call& mine, const compute& result_of) {
   board& b = *comm.shared;
   {

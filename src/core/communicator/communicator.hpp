@@ -211,7 +211,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   void note_agreed(std::uint64_t number) { m_agreed.store(number, std::memory_order_release); }
   /// The communicator ends once they all are.
   bool waits_for_agreement() const { return m_awaits_agreement.load(std::memory_order_acquire); }
-  /// They are not: it ends with that error. `what` says who has called what.
+  /// They are not: it ends with that error. `what` says which ranks have called what.
   void report_mismatch(const std::string& what) { m_queue.report_mismatch(what); }
   /// Of a member that is out of sight: how it has ended the communicator.
   void note_end(int member, const communicator_end& e) { m_queue.note_end(member, e); }

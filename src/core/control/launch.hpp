@@ -25,7 +25,7 @@ struct launch {
   std::uint16_t port = 0;
   std::string secret;               ///< what only processes of the job know
   std::optional<sucl_store> store;  ///< the program's own, instead of all that
-  std::string why;                  ///< who has said so
+  std::string why;                  ///< which launcher or call has given it
 };
 
 /// A variable of the environment; null: it is not set.

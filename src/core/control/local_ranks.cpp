@@ -36,7 +36,7 @@ struct location {
 /// What stands before a control message between processes.
 struct address {
   std::int32_t source = 0;  ///< rank in the group
-  std::int32_t slot = 0;    ///< of who is meant, in the receiving process
+  std::int32_t slot = 0;    ///< of the rank that is meant, in the receiving process
 };
 
 struct control_message {

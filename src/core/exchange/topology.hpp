@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Who the ranks of a communicator are and where they run.
+/// The ranks of a communicator: their processes, hosts and devices.
 #pragma once
 
 #include "core/exchange/core_services.hpp"

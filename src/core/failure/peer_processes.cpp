@@ -73,7 +73,7 @@ struct end_line {
 
 struct board_slot {
   std::atomic<std::uint32_t> leaving;  ///< 0, begun or finalized
-  std::atomic<std::uint32_t> failing;  ///< taken by who writes the failure
+  std::atomic<std::uint32_t> failing;  ///< taken by the process that writes the failure
   std::atomic<std::uint32_t> reported;
   std::int32_t code;
   line<text_limit> failure;
@@ -413,7 +413,7 @@ void peer_processes::end(std::uint64_t communicator, const communicator_end& e) 
   if (!s) return;
   end_line& line = s->last_ends[s->ends.fetch_add(1) % max_ends];
   line.communicator.store(0, std::memory_order_relaxed);
-  // Who sees one of these sees that the line is being written.
+  // A reader that sees one of these knows that the line is being written.
   line.how.store(e.how, std::memory_order_release);
   line.calls.store(e.calls, std::memory_order_release);
   line.replays.store(e.replays, std::memory_order_release);

@@ -16,8 +16,8 @@
 
 namespace sucl::core {
 
-/// Compares the collectives of one communicator, one after the other, before it is chosen who
-/// executes them: ranks that disagree might choose differently. Never blocks. Not thread-safe.
+/// Compares the collectives of one communicator, one after the other, before the backend of
+/// each is chosen: ranks that disagree might choose differently. Never blocks. Not thread-safe.
 class SUCL_CORE_API validator {
  public:
   /// Collective. A channel of its own is split off `oob`.

@@ -170,8 +170,8 @@ class SUCL_CORE_API issue_queue {
     m_posted = record.sequence;
     m_entered.store(true, std::memory_order_relaxed);
   }
-  /// Without the lock. What was issued meanwhile is in the hands of the progress thread, or of who
-  /// assists it.
+  /// Without the lock. What was issued meanwhile belongs to the progress thread, or to a
+  /// thread that assists it.
   void leave(bool failed = false) noexcept {
     if (failed) m_any_failed = true;
     if (record_entry* const e = m_inside.load(std::memory_order_relaxed)) {

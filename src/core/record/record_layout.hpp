@@ -28,9 +28,9 @@ constexpr bool is_open(record_state s) {
 }
 
 /// An operation, or the same blocking one called several times one after another, in one cache
-/// line. What can be worked out of it is worked out by who reads it. Atomic is what writers look at
-/// that share the memory; the rest is written before the state, and of an operation that is over
-/// not changed.
+/// line. A reader works out what follows from these fields. Fields that writers of the same memory
+/// read are atomic; the others are written before the state, and are final once the operation is
+/// over.
 struct alignas(64) record_entry {
   std::atomic<std::uint64_t> serial{0};  ///< grows with the calls of the rank; 0: being written
   std::uint64_t number = 0;  ///< of the first collective among its communicator's calls, or replays

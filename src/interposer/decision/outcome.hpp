@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Who executed a program's calls, and why.
+/// Which library executed a program's calls, and why.
 #pragma once
 
 #include <sucl/abi/backend.h>

@@ -362,7 +362,7 @@ class translator {
   std::uint64_t m_divisions;
   builder m_builder;
   std::vector<address> m_scratch;
-  /// Who writes packets into each element of scratch, by rank.
+  /// By rank and element of scratch: the operations that write packets there.
   std::vector<std::vector<std::vector<operation_id>>> m_writers;
   std::map<std::pair<operation_id, operation_id>, std::uint64_t> m_packets;  ///< their flags
   std::map<operation_id, std::vector<operation_id>> m_readers, m_awaited;

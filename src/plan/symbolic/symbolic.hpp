@@ -96,7 +96,7 @@ class value_table {
 /// Sorts shares by rank and shift and joins neighbours. False if a contribution is there twice.
 bool normalise(std::vector<share>& shares);
 
-/// Who accessed a run of bytes, and when on that one's clock. The top bit of `stamp` says that a
+/// Which thread accessed a run of bytes, and when on its clock. The top bit of `stamp` says that a
 /// posted transfer did, in which case the rest is its ticket.
 struct access {
   static constexpr std::uint32_t no_thread = 0xffffffff;

@@ -47,7 +47,7 @@ struct neighbours {
   int count() const { return int(from.size()); }
   static int block(int rank, int index, int i) { return rank * 1000 + index * 100 + i; }
 
-  // `same`: every neighbour is sent the same block. What comes from nobody stays as it is.
+  // `same`: every neighbour is sent the same block. A block without a sender stays as it is.
   std::vector<int> wanted(int n, bool same) const {
     std::vector<int> all;
     for (std::size_t b = 0; b < from.size(); ++b)

@@ -24,9 +24,9 @@ struct forms {
   forms(communicator& c, const sycl::queue& on) : comm(c), q(on), x(n, q, c.rank() + 1), y(n, q) {
     kept = comm.persistent().allreduce(x.get(), y.get(), n, op::sum);
     composition all_to_first{comm.size()};
-    std::vector<int> everybody(static_cast<std::size_t>(comm.size()));
-    for (int r = 0; r < comm.size(); ++r) everybody[static_cast<std::size_t>(r)] = r;
-    all_to_first.reduction(all_to_first.send(0, n), all_to_first.recv(0, n), everybody, 0, op::sum);
+    std::vector<int> all(static_cast<std::size_t>(comm.size()));
+    for (int r = 0; r < comm.size(); ++r) all[static_cast<std::size_t>(r)] = r;
+    all_to_first.reduction(all_to_first.send(0, n), all_to_first.recv(0, n), all, 0, op::sum);
     plan = comm.compile<int>(all_to_first);
   }
   int next() const { return (comm.rank() + 1) % comm.size(); }

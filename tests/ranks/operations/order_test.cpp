@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Operations run in issue order on every rank, and nobody waits who need not wait.
+// Operations run in issue order on every rank, and no rank waits without need.
 #include "ranks/job.hpp"
 
 #include <atomic>
@@ -189,7 +189,7 @@ TEST_F(order, two_communicators_in_opposite_orders) {
   }
 }
 
-// Nobody calls SuCL while the message moves: it is too long to be sent in one go.
+// No rank calls SuCL while the message moves: it is too long to be sent in one go.
 TEST_F(order, operations_end_while_the_caller_computes) {
   if (has_one_lane(q)) GTEST_SKIP() << one_lane;
   constexpr std::size_t many = std::size_t{1} << 20;

@@ -50,7 +50,7 @@ TEST_F(tuning, goes_by_the_text_that_it_is_given) {
 TEST_F(tuning, is_refused_on_every_rank_if_it_is_wrong_on_one) {
   auto comm = j.world.dup();
   const std::string usual = comm.selected_backend(kind::allreduce, 12000);
-  expect_refused(comm, table("nobody"), errc::configuration);
+  expect_refused(comm, table("unknown"), errc::configuration);
   const bool last = rank == size - 1;
   if (size > 1) {
     expect_refused(comm, last ? "format = 2\nhello" : table("mpi"), errc::configuration);

@@ -189,10 +189,10 @@ operation draw_operation(dice& d, int ranks, std::size_t bytes) {
   // A list of counts for each rank: up to twice as much each, and gaps between.
   if (d.one_in(2)) s.irregular = d.next() | 1;
   if (s.irregular != 0) s.count /= 2;
-  s.everybody = !conformance::is_buffer(o.memory) && o.memory != conformance::mixed_memory;
+  s.all_pairs = !conformance::is_buffer(o.memory) && o.memory != conformance::mixed_memory;
   if (s.kind == kind::barrier) s.count = 0;
   // In place the two memories are one; the API has some of these calls for pointers only.
-  if (s.in_place && s.kind != kind::broadcast && !s.everybody) {
+  if (s.in_place && s.kind != kind::broadcast && !s.all_pairs) {
     const bool pointers_only = s.kind == kind::reduce_scatter || s.kind == kind::allgatherv ||
                                s.kind == kind::alltoallv || s.kind == kind::gather ||
                                s.kind == kind::scatter;
@@ -210,7 +210,7 @@ void fit(step& s, operation& o) {
       s.form == form::allocated)
     if (buffers) {
       o.memory = conformance::system_memory;
-      o.call.everybody = true;
+      o.call.all_pairs = true;
     }
   if (s.form == form::allocated) o.memory = conformance::symmetric_memory;
   if (s.form == form::persistent && o.call.kind == kind::group) o.call.kind = kind::sendrecv;

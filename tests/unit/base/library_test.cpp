@@ -12,7 +12,7 @@
 #include <utility>
 
 // The build passes the paths of its small libraries: SUCL_TEST_LIBRARY offers the function
-// sucl_test_answer, SUCL_TEST_LIBRARY_UNDEFINED needs sucl_test_symbol_nobody_has, and
+// sucl_test_answer, SUCL_TEST_LIBRARY_UNDEFINED needs sucl_test_symbol_undefined, and
 // SUCL_TEST_LIBRARY_ORPHAN needs libsucl_test_absent.so, which the linker cannot find.
 
 namespace sucl::base {
@@ -79,7 +79,7 @@ TEST(Library, NamesTheSymbolThatItNeeds) {
   const std::string path = SUCL_TEST_LIBRARY_UNDEFINED;
   EXPECT_EQ(refusal(path),
             "sucl: cannot load '" + path +
-                "': it needs the symbol 'sucl_test_symbol_nobody_has', which no library offers "
+                "': it needs the symbol 'sucl_test_symbol_undefined', which no library offers "
                 "[unavailable]. It was built against another version of a library it uses: rebuild "
                 "it, or put the matching version on LD_LIBRARY_PATH.");
 }

@@ -130,7 +130,7 @@ class drawn_agreement {
   std::map<std::pair<int, int>, std::deque<tcp::paxos_message>> m_on_the_way;
 };
 
-TEST(agreement, is_the_same_for_all_whoever_dies_when) {
+TEST(agreement, is_the_same_for_all_whichever_member_dies) {
   for (std::uint32_t seed = 0; seed < 4000; ++seed) {
     const int size = 1 + static_cast<int>(seed % 7);
     drawn_agreement drawn(seed, size);

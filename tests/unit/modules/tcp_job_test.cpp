@@ -193,7 +193,7 @@ TEST(tcp_job, names_those_that_do_not_come) {
   }
 }
 
-// Nobody but rank 0 tells them otherwise.
+// Only rank 0 tells them otherwise.
 TEST(tcp_job, names_rank_0_where_that_does_not_come) {
   tcp_job job;
   auto parts = whole_job(3);

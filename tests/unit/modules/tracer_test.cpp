@@ -23,7 +23,7 @@ TEST(tracer, is_the_nearest_that_started_all_peers) {
   EXPECT_EQ(tracer_of({ancestry{40, 30, 20}, ancestry{41, 31, 20}}), 20);
 }
 
-TEST(tracer, is_nobody_where_peers_are_no_relatives) {
+TEST(tracer, is_none_where_peers_are_no_relatives) {
   EXPECT_EQ(tracer_of({ancestry{40, 30}, ancestry{41, 31}}), 0);
   EXPECT_EQ(tracer_of({ancestry{}, ancestry{41, 31}}), 0);
 }

@@ -84,7 +84,7 @@ TEST(plan_verify, finds_lengths_that_differ) {
          fault::length, 1, 2, space::scratch, 0, 8);
 }
 
-TEST(plan_verify, finds_messages_that_nobody_takes) {
+TEST(plan_verify, finds_messages_that_no_rank_takes) {
   expect(judge("copy recv+0 send+0 8\nsend 1 recv+0 8\nfence\n", "copy recv+0 send+0 8\n"),
          fault::unmatched, 0, 1, space::recv, 0, 8);
 }

@@ -151,7 +151,7 @@ TEST(local_ranks, notify_each_other) {
         heard[static_cast<std::size_t>(source)] = true;
         --left;
       }
-      expect_exchange(g, rank, size);  // nobody leaves before all have heard
+      expect_exchange(g, rank, size);  // no rank leaves before all have the result
     });
 }
 

@@ -338,7 +338,7 @@ TEST(runtime, bound_ranks_have_processors_of_their_own) {
   });
 }
 
-// The last rank does not come. Everybody is told once, in each form, and all of it ends.
+// The last rank does not come. Every other rank gets the error once, in each form, and all ends.
 TEST(runtime, a_rank_that_does_not_arrive) {
   for (int round = 0; round < 3; ++round) {
     run(3, settings(200ms), [](process&, communicator& c) {

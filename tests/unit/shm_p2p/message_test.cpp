@@ -176,7 +176,7 @@ class post_office {
   void settle() {
     const std::size_t i = m_random() % m_flights.size();
     under_way& u = *m_flights[i];
-    // Waiting for this one alone could be waiting for what nobody has posted yet.
+    // Waiting for this one alone could be waiting for what no rank has posted yet.
     if (!sucl::testing::test(m_channel, u.state)) return std::this_thread::yield();
     EXPECT_EQ(u.state.status, SUCL_SUCCESS) << u.state.error.message;
     for (const auto& [l, p] : u.in) {
@@ -359,7 +359,7 @@ TEST(messages_long, are_received_in_any_order) {
   });
 }
 
-// Once every list has had its longest, nothing is allocated any more, whoever comes first.
+// Once every list has had its longest, nothing is allocated any more, whichever rank comes first.
 TEST(messages_steady, allocate_nothing) {
   for_ranks(2, [](const backends& b, const sucl_comm_info& info) {
     const int peer = 1 - info.rank;

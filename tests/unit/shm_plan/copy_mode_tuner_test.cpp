@@ -83,7 +83,7 @@ TEST(copy_mode_tuner, has_converged_while_nothing_is_timed) {
     EXPECT_EQ(c.converged(), i < cold) << i;
     c.next({timings::none, timings::none});
   }
-  EXPECT_FALSE(c.converged()) << "nobody has told";
+  EXPECT_FALSE(c.converged()) << "no rank has reported a time";
   EXPECT_FALSE(c.next({1000, timings::none}));
   EXPECT_FALSE(c.converged()) << "not all have told";
   EXPECT_FALSE(c.next({1000, 2000}));

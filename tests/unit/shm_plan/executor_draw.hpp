@@ -64,7 +64,7 @@ std::string describe(const draw& d, int rank, int size, bool in_place);
 bytes without_padding(type t, std::size_t misalignment, bytes b);
 
 /// Whether two results are equal. Quotients may be rounded differently in the last bit, and pairs
-/// have bytes that are nobody's.
+/// have padding bytes.
 bool same(const draw& d, bytes a, bytes b);
 
 /// Channels of one rank.

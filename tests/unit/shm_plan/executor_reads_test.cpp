@@ -47,7 +47,7 @@ core::backend_comm reading_channel(const backends& b, const sucl_comm_info& info
   core::backend_comm plan = core::make_plan_comm(
       memory_provider, {info.rank, info.size, one_node, {}, oversubscribed}, &obstacle, tuned);
   core::allow_reads(plan);
-  // As the runtime does: nobody spins before all have made theirs.
+  // As the runtime does: no rank polls before all have made theirs.
   sucl_oob meeting = core::oob_split(*info.oob, info.rank);
   core::oob_free(meeting);
   return plan;
@@ -67,7 +67,7 @@ TEST(ipc_settings, take_any_word_for_true_and_false) {
   EXPECT_NE(open("handover", "1"), "");
 }
 
-// A read that fails ends the operation on all ranks that needed it, nobody waits for ever, and the
+// A read that fails ends the operation on all ranks that needed it, no rank waits for ever, and the
 // next operation is right.
 TEST(executor_reads, that_fail_are_errors_and_nothing_hangs) {
   const tune::table reading = table_of("read_two_shot", tune::memory_kind::ordinary);

@@ -111,7 +111,7 @@ const char* const recipes[] = {"ring",
                                "read_one_shot",
                                "read_two_shot"};
 
-// Tables choose the plans: every algorithm there is, on memory that nobody else touches.
+// Tables choose the plans: every algorithm there is, on memory that no other rank touches.
 TEST_P(executor_run, runs_every_algorithm) {
   for (const std::string recipe : recipes) {
     const tune::table t = table_of(recipe.c_str(), tune::memory_kind::ordinary);
@@ -163,7 +163,7 @@ TEST(executor_steady, allocates_nothing) {
     for (int i = 0; i < 3; ++i) all();
     together.arrive_and_wait();
     EXPECT_EQ(sucl::test::allocations(), before);
-    together.arrive_and_wait();  // nobody goes on to the end before
+    together.arrive_and_wait();  // no rank goes on to the end before
   });
 }
 
@@ -192,7 +192,7 @@ TEST(executor_plans, stay_while_an_operation_is_not_asked_for) {
       EXPECT_EQ(run(b.plan, sum(n, out)).status, SUCL_SUCCESS);
     EXPECT_TRUE(sucl::testing::test(b.plan, first));
     EXPECT_EQ(std::count(last.begin(), last.end(), 2), static_cast<long>(last.size()));
-    together.arrive_and_wait();  // nobody gives up what another one still needs
+    together.arrive_and_wait();  // no rank frees what another one still needs
   });
   mallopt(M_PERTURB, 0);
 }
@@ -219,7 +219,7 @@ TEST(executor_counts, that_differ_are_an_error) {
   for (const std::uint64_t n : {4, 100, 40000})
     for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
       if (core::can_read(b.ipc, info.size)) core::allow_reads(b.plan);
-      sucl_oob meeting = core::oob_split(*info.oob, info.rank);  // nobody goes on before
+      sucl_oob meeting = core::oob_split(*info.oob, info.rank);  // no rank goes on before
       core::oob_free(meeting);
       const bool wrong = info.rank == 2;
       std::vector<std::uint64_t> send_counts{n, n, n}, recv_counts{n, wrong ? n + 1 : n, n};

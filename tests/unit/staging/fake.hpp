@@ -40,7 +40,7 @@ struct fake_rules {
   std::function<bool(sucl_kind, sucl_type, sucl_op)> supports;
 };
 
-/// Memory of one rank. Device memory is stored scrambled: whoever reads or writes it other than
+/// Memory of one rank. Device memory is stored scrambled: a reader or writer of it other than
 /// through the copier gets it wrong.
 struct fake_memory {
   bytes storage;

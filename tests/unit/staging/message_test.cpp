@@ -256,7 +256,7 @@ TEST(staged_message, group_of_many) {
   }
 }
 
-// Nobody would receive if a send had to be received before what follows it may be posted.
+// No rank would receive if a send had to be received before what follows it may be posted.
 TEST(staged_message, two_ranks_that_send_before_they_receive) {
   for (const world_case& c : cases()) {
     if (c.p != 2) continue;
