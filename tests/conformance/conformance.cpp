@@ -45,8 +45,8 @@ bool not_in_hierarchical(int kind) {
 
 bool not_on_islands(int kind) { return prefixes(kind); }
 
-const std::vector<profile>& profiles() {
-  static const std::vector<profile> all{
+std::vector<profile> profiles_of_nodes() {
+  return {
       {"mpi", "mpi", {{"SUCL_BACKEND_PLAN_ENABLED", "0"}, {"SUCL_BACKEND_MESSAGES_ENABLED", "0"}}},
       {"plan", "plan", {}},
       {"plan_watched", "plan", {{"SUCL_TIMEOUT", "60"}, {"SUCL_VALIDATE", "1"}}},
@@ -59,6 +59,11 @@ const std::vector<profile>& profiles() {
         {"SUCL_RULES", "[{ backend = \"hierarchical\" }]"},
         {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
        not_in_hierarchical},
+  };
+}
+
+std::vector<profile> profiles_of_islands() {
+  return {
       // Islands of one node, in turns: between them all goes through memory of the host.
       {"islands",
        "hierarchical",
@@ -84,6 +89,11 @@ const std::vector<profile>& profiles() {
       // island, or some are not.
       {"unlike_alone", "plan", {}},
       {"unlike", "hierarchical", {}, not_on_islands},
+  };
+}
+
+std::vector<profile> profiles_of_layers() {
+  return {
       {"mock", "mock", {{"SUCL_RULES", "[{ backend = \"mock\" }]"}}},
       {"staged1",
        "mpi",
@@ -111,7 +121,12 @@ const std::vector<profile>& profiles() {
        {{"SUCL_BACKEND_PLAN_ENABLED", "0"},
         {"SUCL_BACKEND_MESSAGES_ENABLED", "0"},
         {"SUCL_TIMEOUT", "60"}}},
-      // For GPUs; without a word about it they take nccl too.
+  };
+}
+
+std::vector<profile> profiles_of_gpus() {
+  return {
+      // Without a rule GPUs take nccl too.
       {"nccl", "nccl", {{"SUCL_BACKEND_KERNELS_ENABLED", "0"}}, prefixes, nullptr, true},
       // With more than two ranks, where NCCL rounds 16-bit floats more than once.
       {"nccl_exact",
@@ -148,6 +163,16 @@ const std::vector<profile>& profiles() {
        "kernels"},
       {"gpu_staged", "mpi", {{"SUCL_THRESHOLD", "-1"}}},
   };
+}
+
+const std::vector<profile>& profiles() {
+  static const std::vector<profile> all = [] {
+    std::vector<profile> list;
+    for (const auto& part : {profiles_of_nodes(), profiles_of_islands(), profiles_of_layers(),
+                             profiles_of_gpus()})
+      list.insert(list.end(), part.begin(), part.end());
+    return list;
+  }();
   return all;
 }
 

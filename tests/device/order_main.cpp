@@ -294,6 +294,34 @@ TEST_F(streams, two_communicators_in_any_order_with_large_messages) {
   use_two_communicators(*this, size_t{16} << 20, 10);
 }
 
+sycl::event start_mixed(communicator& comm, int kind, int* from, int* to, size_t count,
+                        const sycl::event& filled) {
+  const int next = (comm.rank() + 1) % comm.size();
+  const int previous = (comm.rank() + comm.size() - 1) % comm.size();
+  switch (kind) {
+    case 0: return comm.allreduce(from, to, count, op::sum, {filled});
+    case 1: return comm.allgather(from, to, count, {filled});
+    case 2: return comm.scan(from, to, count, op::sum, {filled});
+    case 3: return comm.allreduce(from, to, count, op::bit_or, {filled});
+    case 4: return comm.sendrecv(from, count, next, to, count, previous, 5, {filled});
+    default: return comm.reduce(from, to, count, op::max, 0, {filled});
+  }
+}
+
+// Element k of the result on `rank`, where rank r has given value(r, k).
+template <class Value>
+int expected_of_mixed(int kind, int rank, int size, size_t k, size_t count, const Value& value) {
+  if (kind == 1) return value(static_cast<int>(k / count), k % count);
+  if (kind == 4) return value((rank + size - 1) % size, k);
+  if (kind == 5) return value(size - 1, k);
+  int expected = 0;
+  for (int r = 0; r < size; ++r) {
+    if (kind == 0 || (kind == 2 && r <= rank)) expected += value(r, k);
+    if (kind == 3) expected |= value(r, k);
+  }
+  return expected;
+}
+
 // Random kinds, sizes and queues; some executed by the library, some through the host, none awaited
 // before a batch is issued. Every result is checked.
 TEST_F(device, mixed_operations) {
@@ -326,17 +354,7 @@ TEST_F(device, mixed_operations) {
           each(j.queue, count, {}, [=](size_t k) { from[k] = mine + i + static_cast<int>(k); });
       kinds.push_back(kind);
       counts.push_back(count);
-      switch (kind) {
-        case 0: done.push_back(comm.allreduce(from, to, count, op::sum, {filled})); break;
-        case 1: done.push_back(comm.allgather(from, to, count, {filled})); break;
-        case 2: done.push_back(comm.scan(from, to, count, op::sum, {filled})); break;
-        case 3: done.push_back(comm.allreduce(from, to, count, op::bit_or, {filled})); break;
-        case 4:
-          done.push_back(comm.sendrecv(from, count, (rank + 1) % size, to, count,
-                                       (rank + size - 1) % size, 5, {filled}));
-          break;
-        default: done.push_back(comm.reduce(from, to, count, op::max, 0, {filled})); break;
-      }
+      done.push_back(start_mixed(comm, kind, from, to, count, filled));
     }
     for (int i = 0; i < batch; ++i) {
       const auto at = static_cast<size_t>(i);
@@ -344,15 +362,8 @@ TEST_F(device, mixed_operations) {
       const auto got = out[at]->read({done[at]}, count * blocks);
       const auto value = [&](int r, size_t k) { return r + b + i + static_cast<int>(k); };
       for (size_t k = 0; k < count * blocks; k += 1 + count / 2000) {
-        int expected = 0;
-        for (int r = 0; r < size; ++r) {
-          if (kinds[at] == 0 || (kinds[at] == 2 && r <= rank)) expected += value(r, k);
-          if (kinds[at] == 3) expected |= value(r, k);
-        }
-        if (kinds[at] == 1) expected = value(static_cast<int>(k / count), k % count);
-        if (kinds[at] == 4) expected = value((rank + size - 1) % size, k);
         if (kinds[at] == 5 && rank != 0) continue;
-        if (kinds[at] == 5) expected = value(size - 1, k);
+        const int expected = expected_of_mixed(kinds[at], rank, size, k, count, value);
         ASSERT_EQ(got[k], expected) << "batch " << b << ", operation " << i << ", kind "
                                     << kinds[at] << ", element " << k << " of " << count;
       }

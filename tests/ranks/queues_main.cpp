@@ -5,6 +5,7 @@
 // gives each a sub-device of its own where the device has as many, `--gpus` a GPU of its own. What
 // a test does is done by one thread for all ranks of its process, by events or in a group, and by a
 // thread for each.
+#include "ranks/queues.hpp"
 #include "support/host_command.hpp"
 
 #include <sucl/sucl.hpp>
@@ -24,120 +25,9 @@ namespace sucl::testing {
 namespace {
 
 runtime* g_runtime = nullptr;
-std::vector<communicator> g_mine;
 std::vector<int> g_counts;  // of each process
 
-enum class form { events, grouped, threads };
-constexpr form forms[] = {form::events, form::grouped, form::threads};
-
-// Has every rank of this process call the same, and waits for all.
-template <class Call>
-void on_all(form f, std::vector<communicator>& ranks, Call call) {
-  std::vector<sycl::event> done;
-  if (f == form::threads) {
-    each_rank(ranks, [&](communicator& c, std::size_t i) {
-      auto calls = c.blocking();
-      call(calls, i);
-    });
-  } else if (f == form::grouped) {
-    group all;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      auto calls = all.on(ranks[i]);
-      call(calls, i);
-    }
-    done = all.submit_each();
-  } else {
-    for (std::size_t i = 0; i < ranks.size(); ++i) done.push_back(call(ranks[i], i));
-  }
-  for (auto& e : done) e.wait();
-  for (const auto& c : ranks) c.check();
-}
-
-/// Memory of one rank, of some kind.
-template <class T>
-class memory {
- public:
-  memory(std::size_t count, const communicator& c, sycl::usm::alloc kind, int value = -1)
-      : m_queue(c.queue()), m_kind(kind), m_count(count), m_values(count) {
-    if (kind == sycl::usm::alloc::unknown)
-      m_data = static_cast<T*>(std::malloc(count * sizeof(T)));
-    else
-      m_data = static_cast<T*>(sycl::malloc(count * sizeof(T), m_queue, kind));
-    fill([&](std::size_t) { return value; });
-  }
-  ~memory() {
-    if (!m_data) return;
-    if (m_kind == sycl::usm::alloc::unknown)
-      std::free(m_data);
-    else
-      sycl::free(m_data, m_queue);
-  }
-  memory(memory&& other) noexcept
-      : m_queue(other.m_queue),
-        m_kind(other.m_kind),
-        m_count(other.m_count),
-        m_values(std::move(other.m_values)),
-        m_data(std::exchange(other.m_data, nullptr)) {}
-
-  T* get() const { return m_data; }
-  template <class Value>
-  void fill(Value value) {
-    for (std::size_t i = 0; i < m_count; ++i) m_values[i] = static_cast<T>(value(i));
-    move(m_data, m_values.data());
-  }
-  const std::vector<T>& values() {
-    move(m_values.data(), m_data);
-    return m_values;
-  }
-
- private:
-  void move(T* to, const T* from) {
-    if (m_kind == sycl::usm::alloc::device)
-      m_queue.memcpy(to, from, m_count * sizeof(T)).wait();
-    else
-      std::copy_n(from, m_count, to);
-  }
-  sycl::queue m_queue;
-  sycl::usm::alloc m_kind;
-  std::size_t m_count;
-  std::vector<T> m_values;
-  T* m_data = nullptr;
-};
-
-struct several : ::testing::TestWithParam<form> {
-  form how = GetParam();
-  std::vector<communicator>& mine = g_mine;
-  int size = g_mine.front().size();
-
-  int rank(std::size_t i) const { return mine[i].rank(); }
-  // Of rank r at index i.
-  static int value(int r, std::size_t i) { return (r + 1) * (1 + static_cast<int>(i % 3)); }
-  int sum(std::size_t i) const { return size * (size + 1) / 2 * (1 + static_cast<int>(i % 3)); }
-
-  template <class T>
-  std::vector<memory<T>> make(std::size_t count,
-                              sycl::usm::alloc kind = sycl::usm::alloc::unknown) {
-    std::vector<memory<T>> all;
-    for (std::size_t r = 0; r < mine.size(); ++r) {
-      all.emplace_back(count, mine[r], kind);
-      all.back().fill([&](std::size_t i) { return value(rank(r), i); });
-    }
-    return all;
-  }
-  template <class T, class Expected>
-  void expect(std::vector<memory<T>>& all, Expected expected, const char* what) {
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      const auto& values = all[r].values();
-      for (std::size_t i = 0; i < values.size(); ++i)
-        ASSERT_EQ(values[i], static_cast<T>(expected(rank(r), i)))
-            << what << " at " << i << " of rank " << rank(r);
-    }
-  }
-  template <class T>
-  void check_all_kinds(std::size_t n, sycl::usm::alloc kind);
-  void check_messages(std::size_t n);
-  bool on_gpus() const { return mine.front().queue().get_device().is_gpu(); }
-};
+}  // namespace
 
 // Ranks are numbered by process and then by position.
 TEST_P(several, are_numbered_by_process) {
@@ -158,13 +48,9 @@ TEST_P(several, are_numbered_by_process) {
 }
 
 template <class T>
-void several::check_all_kinds(std::size_t n, sycl::usm::alloc kind) {
-  const auto p = static_cast<std::size_t>(size);
+void several::check_vectors(std::size_t n, sycl::usm::alloc kind) {
   const int root = size - 1;
   auto x = make<T>(n, kind), y = make<T>(n, kind);
-  auto wide = make<T>(n * p, kind), other = make<T>(n * p, kind);
-  const auto of_block = [&](std::size_t i) { return std::pair{static_cast<int>(i / n), i % n}; };
-
   on_all(how, mine, [&](auto& c, std::size_t) { return c.barrier(); });
   on_all(how, mine, [&](auto& c, std::size_t i) { return c.broadcast(x[i].get(), n, root); });
   expect(x, [&](int, std::size_t i) { return value(root, i); }, "broadcast");
@@ -182,6 +68,15 @@ void several::check_all_kinds(std::size_t n, sycl::usm::alloc kind) {
   expect(
       y, [&](int r, std::size_t i) { return value(0, i) * (r == 0 ? 1 : r * (r + 1) / 2); },
       "exscan");
+}
+
+template <class T>
+void several::check_equal_blocks(std::size_t n, sycl::usm::alloc kind) {
+  const auto p = static_cast<std::size_t>(size);
+  const int root = size - 1;
+  auto x = make<T>(n, kind), y = make<T>(n, kind);
+  auto wide = make<T>(n * p, kind), other = make<T>(n * p, kind);
+  const auto of_block = [&](std::size_t i) { return std::pair{static_cast<int>(i / n), i % n}; };
   on_all(how, mine,
          [&](auto& c, std::size_t i) { return c.allgather(x[i].get(), wide[i].get(), n); });
   expect(
@@ -212,14 +107,22 @@ void several::check_all_kinds(std::size_t n, sycl::usm::alloc kind) {
         return r == root ? value(of_block(i).first, of_block(i).second) : value(r, i);
       },
       "gather");
+}
+
+template <class T>
+void several::check_displaced_blocks(std::size_t n, sycl::usm::alloc kind) {
+  const auto p = static_cast<std::size_t>(size);
+  auto x = make<T>(n, kind);
+  auto wide = make<T>(n * p, kind), other = make<T>(n * p, kind);
+  const counts equal(p, n);
   counts displs(p);
   for (std::size_t r = 0; r < p; ++r) displs[r] = (p - 1 - r) * n;
   on_all(how, mine, [&](auto& c, std::size_t i) {
-    return c.allgatherv(y[i].get(), n, wide[i].get(), equal, displs);
+    return c.allgatherv(x[i].get(), n, wide[i].get(), equal, displs);
   });
   expect(
       wide,
-      [&](int, std::size_t i) { return value(size - 1 - of_block(i).first, of_block(i).second); },
+      [&](int, std::size_t i) { return value(size - 1 - static_cast<int>(i / n), i % n); },
       "allgatherv");
   on_all(how, mine, [&](auto& c, std::size_t i) {
     return c.alltoallv(wide[i].get(), equal, displs, other[i].get(), equal, displs);
@@ -382,7 +285,7 @@ TEST_P(several, follow_events) {
   expect(x, [&](int, std::size_t i) { return sum(i) + size + 1; }, "commands around allreduce");
 }
 
-void expect_sum(form how, std::vector<communicator>& ranks) {
+static void expect_sum(form how, std::vector<communicator>& ranks) {
   if (ranks.empty()) return;
   std::vector<int> x(ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) x[i] = ranks[i].rank() + 1;
@@ -531,6 +434,8 @@ TEST_P(several, name_a_wrong_colour_list) {
     EXPECT_EQ(e.code(), errc::invalid_argument);
   }
 }
+
+namespace {
 
 std::string name_of(const ::testing::TestParamInfo<form>& info) {
   return info.param == form::events ? "events" : info.param == form::grouped ? "group" : "threads";

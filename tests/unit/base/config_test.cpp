@@ -61,8 +61,7 @@ TEST(Config, IsCompleteWithoutAnySource) {
   for (const auto& row : c.rows) EXPECT_EQ(row.origin, "default") << row.key;
 }
 
-TEST(Config, ReadsEveryKeyOfAFile) {
-  const config c = loaded(R"(threshold = "16Ki"
+constexpr const char* every_key = R"(threshold = "16Ki"
 default_backend = "nccl"
 [mpi]
 flavour = "mpich"
@@ -104,7 +103,10 @@ memory = ["device", "shared"]
 backend = ["nccl", "mpi"]
 [[rules]]
 backend = "mpi"
-)");
+)";
+
+TEST(Config, ReadsEveryKeyOfAFile) {
+  const config c = loaded(every_key);
   EXPECT_EQ(c.file, "sucl.toml");
   EXPECT_EQ(c.threshold, 16384);
   EXPECT_EQ(c.default_backend, "nccl");
@@ -120,6 +122,10 @@ backend = "mpi"
   EXPECT_EQ(c.watchdog.timeout, 1500ms);
   EXPECT_EQ(c.log.level, "debug");
   EXPECT_EQ(c.nodes.size, std::vector<std::uint64_t>{4});
+}
+
+TEST(Config, ReadsBackendsAndRulesOfAFile) {
+  const config c = loaded(every_key);
   EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "rccl", "plan", "messages", "ipc", "kernels",
                                      "hierarchical", "fabric", "mock"}));
   const backend_entry& nccl = *c.find_backend("nccl");
@@ -142,10 +148,10 @@ backend = "mpi"
   EXPECT_TRUE(c.rules[1].bytes.everything());
 }
 
-TEST(Config, EveryKeyHasAVariable) {
+// One for each key.
+config config_of_variables() {
   working_directory here;
-  const config c =
-      load_config("", {{"SUCL_THRESHOLD", "-1"},
+  return load_config("", {{"SUCL_THRESHOLD", "-1"},
                        {"SUCL_DEFAULT_BACKEND", "mock"},
                        {"SUCL_DETERMINISM", "strict"},
                        {"SUCL_CONTROL_PLANE", "tcp"},
@@ -180,6 +186,10 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_BACKEND_NCCL_PATH", "n.so"},
                        {"SUCL_BACKEND_NCCL_PLATFORMS", "cuda, tpu"},
                        {"SUCL_BACKEND_NCCL_FAST_PATHS", "yes"}});
+}
+
+TEST(Config, EveryKeyHasAVariable) {
+  const config c = config_of_variables();
   EXPECT_EQ(c.threshold, -1);
   EXPECT_EQ(c.default_backend, "mock");
   EXPECT_EQ(c.determinism, "strict");
