@@ -54,8 +54,8 @@ class group;
 template <class Call>
 auto each_rank(const std::vector<communicator>& ranks, Call&& call);
 
-/// The blocking form of a communicator's calls: each returns when its operation is done. Costs no
-/// SYCL command where none is needed. Made by communicator::blocking(); valid as long as that is.
+/// The blocking form of a communicator's calls: each returns when its operation is done. It submits
+/// no SYCL command where none is needed. Made by communicator::blocking(); valid as long as that is.
 class [[nodiscard]] SUCL_API blocking_communicator
     : public detail::operations<blocking_communicator, void>,
       public detail::single_values<blocking_communicator> {
@@ -151,7 +151,7 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   compiled_plan compile(const composition& c, const compile_options& o = {}) const {
     return compile(c, o, type_of_v<T>, sizeof(T));
   }
-  /// The same of several ranks that one thread has: see each_rank().
+  /// compile() of several ranks that one thread has: see each_rank().
   template <class T>
   static std::vector<compiled_plan> compile(const std::vector<communicator>& ranks,
                                             const composition& c, const compile_options& o = {});
@@ -177,7 +177,7 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   /// process has several ranks. errc::peer_lost on a rank that the others have lost.
   communicator shrink() const;
 
-  /// @name The same of several ranks that one thread has, one entry for each: see each_rank().
+  /// @name dup(), split() and the like of several ranks that one thread has, one entry for each.
   /// Communicators that refer to nothing, as from a negative colour, stay so.
   /// @{
   static std::vector<communicator> dup(const std::vector<communicator>& ranks);
@@ -328,18 +328,18 @@ class [[nodiscard]] SUCL_API group_member : public detail::operations<group_memb
 /// non-blocking calls, or ncclGroupStart and ncclGroupEnd. Collect, then submit() or run() once.
 /// Arguments are checked then. The group is empty again afterwards, also where the call throws.
 ///
-/// Of one communicator: sends and receives, by send(), recv() and sendrecv() of the group itself.
+/// A group of one communicator takes sends and receives, by its own send(), recv() and sendrecv().
 /// They are one operation, and where the call throws nothing was started.
 ///
-/// Of several ranks that one thread has, from runtime::world(queues): operations of any kind, by
-/// on(). All are started before any is waited for. Sends and receives of a communicator are one
+/// A group of several ranks that one thread has, from runtime::world(queues), takes operations of
+/// any kind, by on(). All are started before any is waited for. Sends and receives of a communicator are one
 /// operation, at the position of the first of them. Where the call throws, those before were
 /// started.
 class SUCL_API group : public detail::point_to_point<group, void> {
  public:
-  /// Of several communicators.
+  /// A group of several communicators.
   group() = default;
-  /// Of one.
+  /// A group of one communicator.
   explicit group(communicator comm) : m_communicator(std::move(comm)), m_is_of_one(true) {}
   group(group&&) = default;
   group& operator=(group&&) = default;

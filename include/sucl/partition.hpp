@@ -38,7 +38,7 @@ class SUCL_CORE_API partition {
 
   [[nodiscard]] int ranks() const { return static_cast<int>(m_counts.size()); }
   [[nodiscard]] std::size_t size() const { return m_size; }
-  /// Of a rank; each throws errc::invalid_rank if there is no such rank.
+  /// A rank's part. Each throws errc::invalid_rank if there is no such rank.
   [[nodiscard]] std::size_t count(int rank) const { return m_counts[index(rank)]; }
   [[nodiscard]] std::size_t begin(int rank) const { return m_begins[index(rank)]; }
   [[nodiscard]] std::size_t end(int rank) const { return begin(rank) + count(rank); }

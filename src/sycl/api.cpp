@@ -243,7 +243,7 @@ int size(const communicator_state& state) { return state.core().size(); }
 
 namespace {
 
-// Of one rank. Throws on every rank if some rank has no state.
+// Makes the communicator of one rank. Throws on every rank if some rank has no state.
 template <class Make>
 communicator make(const std::shared_ptr<core::process>& owner, const ::sycl::queue* queue,
                   Make&& make_core) {

@@ -18,7 +18,7 @@ namespace sucl::core {
 /// The messages of one communicator. One thread at a time.
 class message_launcher {
  public:
-  /// `control` must stay. Throws sucl::error.
+  /// `control` must outlive this object. Throws sucl::error.
   message_launcher(kernel_device& device, const kernels::message_layout& layout,
                    kernels::kernel_control* control);
 

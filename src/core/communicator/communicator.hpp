@@ -27,7 +27,8 @@
 
 namespace sucl::core {
 
-/// Whose it is: the program's, or a part of another one; a flat part has no levels of its own.
+/// Whether it is the program's communicator or a part of another one. A flat part has no levels of
+/// its own.
 enum class communicator_role { of_program, part, flat_part };
 
 /// One communicator: what the device side and the interposer call. Its parts do the work:
@@ -112,13 +113,13 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
     return m_streams.issue_on_stream(record, layout);
   }
 
-  /// Whether it would do so now. The answer of a communicator that is part of another one, for
+  /// Whether issue_on_stream() would issue it now. The answer of a communicator that is part of another one, for
   /// the thread that issues all its operations.
   bool would_order_on_stream(const sucl_operation& record) {
     return m_streams.would_order_on_stream(record);
   }
 
-  /// Posts it; its memory is in the record, or in op_request::parts. From inside the command that
+  /// Posts such an operation; its memory is in the record, or in op_request::parts. From inside the command that
   /// owns the stream's order at that moment. Never throws: failures are kept for check().
   void post_on_stream(const ticket& t, void* stream) noexcept {
     m_streams.post_on_stream(t, stream);
@@ -126,7 +127,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
 
   /// Whether an operation would go to a backend that launches kernels.
   bool launches(const sucl_operation& record) { return m_streams.launches(record); }
-  /// Whether it is for post_launch() instead.
+  /// Whether the operation is for post_launch() instead.
   static bool launches(const ticket& t) { return t.get()->via->traits.launches; }
   /// The same for a backend that launches kernels: in the thread that has issued the operation, at
   /// once. `target` names the queue.
@@ -202,22 +203,22 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Whether what it has called is compared with what ranks on other nodes have, beside the
   /// operations, and found out by the progress thread.
   bool logs_calls() const { return m_queue.calls() != nullptr; }
-  /// Of those calls: the number of the last one, and what is known of some.
+  /// The number of the last of those calls, and the histories of some.
   std::uint64_t calls_made() const { return m_queue.calls()->last(); }
   call_excerpt excerpt(std::uint64_t from, std::uint64_t stride, std::uint64_t count) {
     return m_queue.excerpt(from, stride, count);
   }
-  /// The calls up to this one are the same on rank 0; on rank 0, on all ranks.
+  /// The calls up to this one are the same as those of rank 0. On rank 0: of all ranks.
   void note_agreed(std::uint64_t number) { m_agreed.store(number, std::memory_order_release); }
-  /// The communicator ends once they all are.
+  /// The communicator ends once all calls have been compared.
   bool waits_for_agreement() const { return m_awaits_agreement.load(std::memory_order_acquire); }
-  /// They are not: it ends with that error. `what` says which ranks have called what.
+  /// The calls differ: the communicator ends with that error. `what` says which ranks have called what.
   void report_mismatch(const std::string& what) { m_queue.report_mismatch(what); }
-  /// Of a member that is out of sight: how it has ended the communicator.
+  /// A member on another machine has ended the communicator, and how.
   void note_end(int member, const communicator_end& e) { m_queue.note_end(member, e); }
   /// The error of all ranks if this one waits for members that have ended it.
   std::optional<std::string> ended_too_early() { return m_queue.ended_too_early(); }
-  /// A call is inside a backend.
+  /// Whether a call is inside a backend.
   bool entered() const { return m_queue.entered(); }
 
   /// Whether a thread is inside assist() and makes progress.
@@ -258,28 +259,28 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Makes a plan of a composition, verified, with its scratch. Collective; blocks. Throws on every
   /// rank what is wrong on any.
   compiled_facts compile(const compile_request& request);
-  /// Gives it back, once nothing in flight runs it.
+  /// Frees the plan. Nothing in flight may run it.
   void forget_compiled(std::uint64_t number) noexcept { m_plans.forget(number); }
 
   /// Memory that the ranks of the communicator share, zeroed; not for operations. Null where there
   /// is none that every rank reaches. Lives as long as the communicator. Collective; blocks.
   std::byte* common_memory(std::uint64_t bytes) { return m_memory.common_memory(bytes); }
-  /// Goes by another tuning table from now on; null: by none. Collective; nothing is in flight.
+  /// Uses another tuning table from now on; null: none. Collective; nothing is in flight.
   void use_table(std::shared_ptr<const tune::table> table) {
     ++m_changes;
     m_tuning.use(std::move(table));
   }
-  /// The same by the text of a table, which must be the same on every rank; empty: by none. Waits
+  /// The same by the text of a table, which must be the same on every rank; empty: none. Waits
   /// for what is in flight. Throws on every rank, and changes nothing, if it is wrong on any.
   void use_tuning(const std::string& toml);
 
-  /// Which backend would execute this by event.
+  /// The name of the backend that would execute this in the form that returns an event.
   std::string selected_backend_by_event(kind k, std::uint64_t bytes, type t, op o);
   /// Which backend would execute this, and why.
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
   /// Its name, for a record whose arrays are complete and a call of the blocking form or not.
   std::string selected_backend_of(const sucl_operation& record, bool blocking = true);
-  /// Whether that one does without MPI, so that any thread may make its progress.
+  /// Whether that backend needs no MPI, so that any thread may make its progress.
   bool any_thread_executes(const sucl_operation& record, bool blocking = true);
   /// Why plans do not execute a record by a row of a tuning table, if that is the first one that
   /// fits; empty: they do. The same on every rank.

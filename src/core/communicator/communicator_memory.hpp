@@ -24,7 +24,7 @@ namespace sucl::core {
 /// its functions are collective.
 class SUCL_CORE_API communicator_memory {
  public:
-  /// All must stay.
+  /// All arguments must outlive this object.
   communicator_memory(communicator_context& c, issue_queue& queue, call_cache& calls)
       : m_context(c), m_queue(queue), m_calls(calls) {}
 

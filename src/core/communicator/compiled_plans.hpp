@@ -21,7 +21,7 @@ namespace sucl::core {
 /// thread, without the lock of the queue.
 class SUCL_CORE_API compiled_plans {
  public:
-  /// Both must stay.
+  /// Both must outlive this object.
   compiled_plans(communicator_context& c, issue_queue& queue) : m_context(c), m_queue(queue) {}
 
   /// The number of the next plan, the same on every rank. Throws errc::unavailable where none can
@@ -30,7 +30,7 @@ class SUCL_CORE_API compiled_plans {
   /// Makes that plan of a composition, verified, with its scratch. Collective; every rank has
   /// arrived. Throws on every rank what is wrong on any.
   compiled_facts compile(std::uint64_t number, const compile_request& request);
-  /// Gives it back, once nothing in flight runs it.
+  /// Frees the plan. Nothing in flight may run it.
   void forget(std::uint64_t number) noexcept;
 
  private:

@@ -13,7 +13,7 @@
 namespace sucl::core {
 namespace {
 
-// Of the flags that members agree on.
+// One of the flags that members agree on.
 constexpr std::uint32_t is_ready = 1;
 
 // One that ends its runtime comes no more.

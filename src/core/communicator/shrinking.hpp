@@ -25,7 +25,7 @@ class communicator;
 /// thread at a time.
 class shrinking {
  public:
-  /// Of one that is given up; it must stay.
+  /// `c` is the communicator that is given up; it must outlive this object.
   explicit shrinking(communicator_context& c) : m_context(c) {}
 
   /// Throws errc::unsupported where the control plane does not outlive its processes.

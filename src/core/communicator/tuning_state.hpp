@@ -23,7 +23,8 @@ namespace sucl::core {
 /// the table, together with other communicators.
 class SUCL_CORE_API tuning_state {
  public:
-  /// All must stay. Goes by `table`, or by none (null), as the backends that are made next do.
+  /// All must outlive this object. `table` is used, and by the backends that are made next; null:
+  /// none.
   tuning_state(communicator_context& c, issue_queue& queue, call_cache& calls,
                std::shared_ptr<const tune::table> table)
       : m_context(c),
@@ -33,7 +34,7 @@ class SUCL_CORE_API tuning_state {
         m_pace(m_table.get()) {}
 
   const tune::table* table() const { return m_table.get(); }
-  /// Of blocking operations; with the lock of the queue.
+  /// The pace of blocking operations; to be called with the lock of the queue.
   tuned_pace& pace() { return m_pace; }
   /// Warns, once in a process, of a table that was measured on another device.
   void compare_device() const;

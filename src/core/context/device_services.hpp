@@ -45,7 +45,7 @@ struct device_services {
   hierarchical_queue* hierarchical = nullptr;  ///< null: the device has no native streams
   const device_errors* errors = nullptr;       ///< of a device with native streams
   stream_work streams;
-  /// Of host memory that the device reaches, for staging; null: ordinary memory.
+  /// How to allocate host memory that the device reaches, for staging; null: ordinary memory.
   scratch_pool::allocate_function allocate = nullptr;
   scratch_pool::free_function free = nullptr;
   void* memory_context = nullptr;

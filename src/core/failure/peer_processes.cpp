@@ -50,7 +50,7 @@ struct line {
   }
 };
 
-/// Of a step of set-up; taken by one thread.
+/// One step of set-up; written by one thread.
 struct step_line {
   std::atomic<std::uint32_t> taken{0};
   line<label_limit> label;

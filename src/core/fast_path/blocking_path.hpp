@@ -22,7 +22,7 @@ namespace sucl::core {
 /// thread, without the lock of the queue.
 class SUCL_CORE_API blocking_path {
  public:
-  /// All must stay.
+  /// All arguments must outlive this object.
   blocking_path(communicator_context& c, issue_queue& queue, call_cache& calls,
                 prepared_calls& prepared, tuned_pace& pace)
       : m_context(c), m_queue(queue), m_calls(calls), m_prepared(prepared), m_pace(pace) {}

@@ -6,7 +6,7 @@
 
 namespace sucl::core {
 
-// Of records with arrays or parts, whose contents count.
+// Compares the contents of the arrays and parts of two records.
 bool call_cache::same_contents(const entry& known, sucl_operation requested) const {
   if (known.requested.part_count > 0) {
     if (requested.part_count != known.requested.part_count ||

@@ -25,7 +25,7 @@ struct prepared_run;
 
 /// An operation that is called over and over, and which backend executes it.
 struct persistent_call {
-  sucl_operation record{};                ///< normalised; arrays must stay
+  sucl_operation record{};                ///< normalised; its arrays must outlive the entry
   bool blocking = true;                   ///< the form of the call
   const backend_instance* via = nullptr;  ///< null: it has not run yet
   std::uint64_t epoch = 0;  ///< what is known of it holds while that of the cache is the same

@@ -19,7 +19,7 @@ namespace sucl::core {
 /// said otherwise.
 class SUCL_CORE_API prepared_calls {
  public:
-  /// All must stay.
+  /// All arguments must outlive this object.
   prepared_calls(communicator_context& c, issue_queue& queue, call_cache& calls)
       : m_context(c), m_queue(queue), m_calls(calls) {}
 

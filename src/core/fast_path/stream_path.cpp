@@ -18,7 +18,7 @@ bool stream_path::orders(const sucl_operation& record, const layouts& layout,
   const bool dense = !layout.send && !layout.recv && layout.parts.empty();
   if (dense && is_native(record, w, m_context.stages)) return true;
   if (plan_staging(record, layout, *c.formats, m_context.stages).needed) return false;
-  // Of a group, whose parts have their own types, whatever executes messages decides.
+  // The parts of a group have their own types, so the backend of messages decides.
   return record.kind != SUCL_KIND_GROUP ||
          c.formats->of(SUCL_KIND_SEND, SUCL_TYPE_UINT8, SUCL_OP_NONE, 1).streams;
 }

@@ -20,7 +20,7 @@ namespace sucl::core {
 /// said otherwise.
 class SUCL_CORE_API stream_path {
  public:
-  /// Both must stay.
+  /// Both must outlive this object.
   stream_path(communicator_context& c, issue_queue& queue) : m_context(c), m_queue(queue) {}
 
   // As the functions of `communicator` with these names.

@@ -28,7 +28,7 @@ class SUCL_CORE_API validator {
 
   /// Begins with the next collective; the one before it is done. `wrong`, unless null, is what this
   /// rank alone knows to be wrong with its arguments: then nothing else of the operation is read.
-  /// Otherwise its arrays must stay until it is done.
+  /// Otherwise its arrays must stay valid until the comparison is done.
   void start(const sucl_operation& operation, const error_info* wrong);
   /// Whether start() was called and the comparison is not known to be done.
   bool busy() const { return m_at != stage::idle; }

@@ -29,7 +29,7 @@ struct call_excerpt {
 /// but for last().
 class call_log {
  public:
-  /// Of so many calls, the last ones, it knows the histories.
+  /// It keeps the histories of this many calls, the last ones.
   static constexpr std::uint64_t remembered = 4096;
 
   void note(const call_signature& call);

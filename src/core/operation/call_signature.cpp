@@ -54,7 +54,7 @@ std::uint64_t hash_of(const sucl_operation& o, const call_signature& s, int size
   return h;
 }
 
-// Of a call.
+// How many recorded operations came before a call, in words.
 std::string recordings_before(const call_signature& s) {
   const int number = s.tag >> 3;
   if (number == 0 || origin_of(s.tag) != origin::call) return {};

@@ -75,7 +75,7 @@ std::string elements_text(std::uint64_t count, sucl_type t, std::uint64_t elemen
 void keep_arrays(sucl_operation& record, int size, std::vector<std::uint64_t>& kept) {
   const auto p = static_cast<std::size_t>(size);
   kept.clear();
-  kept.reserve(operation_arrays.size() * p);  // pointers into it must stay
+  kept.reserve(operation_arrays.size() * p);  // pointers into it must stay valid
   for (const auto member : operation_arrays) {
     const std::uint64_t*& array = record.*member;
     if (!array) continue;

@@ -16,7 +16,7 @@ namespace sucl::core {
 /// with the mutex of the communicator's issue_queue.
 class dispatcher {
  public:
-  /// `c` must stay.
+  /// `c` must outlive this object.
   explicit dispatcher(communicator_context& c) : m_context(c) {}
 
   /// Chooses the backend and posts the operation there. True if it is done. Throws what fails.

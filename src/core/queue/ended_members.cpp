@@ -34,7 +34,7 @@ bool is_missing(int member, const communicator_end& end, const sucl_operation& o
 std::string text_of(const sucl_operation& o, std::uint64_t turn, int size, bool with_root) {
   if (is_point_to_point(o.kind)) return describe(o);
   const std::string number = "operation " + std::to_string(turn) + ": ";
-  // Of what a caller is inside of only the kind is known to other threads.
+  // Other threads know only the kind of the call that a caller is inside of.
   if (o.element_size == 0 && o.kind != SUCL_KIND_BARRIER) return number + describe(o);
   call_signature s = signature_of(o, size);
   if (!with_root) s.root = -1;

@@ -29,7 +29,7 @@ class failure_state {
     m_pending = failure;
     m_thrown = thrown;
   }
-  /// Lets go of a failure that says what the end of all says too.
+  /// Drops a failure that has the same message as the end of the communicator.
   void drop(errc code) {
     if (m_pending && m_pending->code == code) m_pending.reset();
   }

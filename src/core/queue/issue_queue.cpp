@@ -274,7 +274,7 @@ bool issue_queue::progress(int* finished) {
 void issue_queue::progress_others(const sucl_operation& entered) {
   held_lock lock(m_mutex);
   if (m_members.poll() && !m_failures.broken() && !m_context.backends.mismatched()) {
-    // Of an operation of a member that is lost it makes no difference since when it waits.
+    // The limit of waiting does not matter here: a member that has ended comes no more.
     if (const auto why = m_members.obstacle(entered, entered.sequence, {}, clock::now())) {
       give_up_for(*why);
       if (!m_done.empty()) m_waker.wake();  // notifies observers
@@ -463,7 +463,7 @@ bool issue_queue::failed_or_ended() {
   return m_failures.broken() || ended();
 }
 
-// Of those that are posted or ready.
+// The oldest operation that is posted or ready; null: none.
 const op_request* issue_queue::oldest() const {
   if (!m_flight.empty()) return m_flight.front();
   const bool ready = !m_waiting.empty() && m_waiting.front()->ready.load(std::memory_order_acquire);

@@ -69,7 +69,7 @@ class SUCL_CORE_API issue_queue {
  public:
   using held_lock = std::unique_lock<biased_mutex>;
 
-  /// Both must stay.
+  /// Both must outlive this object.
   issue_queue(communicator_context& c, progress_waker& waker)
       : m_context(c), m_waker(waker), m_dispatch(c), m_members(c) {}
   issue_queue(const issue_queue&) = delete;
@@ -285,8 +285,9 @@ class SUCL_CORE_API issue_queue {
   bool needs_independent_progress(const backend_instance& c) const;
   std::chrono::nanoseconds spin_limit_for(const sucl_operation& record) const;
   std::uint64_t number(sucl_kind kind) { return is_point_to_point(kind) ? 0 : ++m_collectives; }
-  // Of what has been called or replayed, for other nodes. As it is posted: where a replay stands
-  // among the calls is only known then. And for the end.
+  // Notes what has been called or replayed, for ranks of other nodes and for the comparison at the
+  // end. It is noted when it is posted, because only then the position of a replay among the calls
+  // is known.
   void note_call(const sucl_operation& record, std::uint64_t signature = 0) {
     if ((!m_log && !m_counted) || is_point_to_point(record.kind)) return;
     if (m_log || signature == 0) {
@@ -333,7 +334,7 @@ class SUCL_CORE_API issue_queue {
   std::uint64_t m_replays = 0;                   ///< collectives that were issued by a replay
   std::uint64_t m_replayed = 0;                  ///< and posted
   failure_state m_failures;
-  /// Of the operation that comes next: since when it has been seen ready.
+  /// Since when the operation that comes next has been ready.
   std::pair<clock::time_point, clock::time_point> m_seen_ready;  ///< by when it was issued
   std::atomic<bool> m_ended{false};
   std::atomic<int> m_assistants{0};  ///< threads inside assist()

@@ -50,7 +50,7 @@ struct op_request {
   std::vector<std::uint64_t> arrays;  ///< copies of the caller's counts and displacements
   std::vector<sucl_operation> parts;
   layouts layout;  ///< where memory is not contiguous
-  /// Of a message: memory of the host that its issuer copies from and to the device's; null: none.
+  /// Host memory of a message of device memory, which the issuer copies from or to; null: none.
   void* bounce_buffer = nullptr;
   const backend_instance* via =
       nullptr;  ///< which backend executes it, once posted: natively, or staged

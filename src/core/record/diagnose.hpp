@@ -20,7 +20,7 @@ struct record_diagnosis {
   std::string sentence;  ///< one, without the full stop
 };
 
-/// Of one record for each rank; those that are missing count as ranks that have left none. Throws
+/// The diagnosis of one record for each rank; a rank without one has left none. Throws
 /// errc::invalid_argument if they are of several jobs, or several of one rank.
 SUCL_CORE_API record_diagnosis diagnose(const std::vector<rank_history>& ranks);
 

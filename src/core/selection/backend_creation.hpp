@@ -43,7 +43,7 @@ struct backend_environment {
   void* native_device = nullptr;
   void* native_context = nullptr;
   kernel_device* kernels = nullptr;            ///< null: the device has no kernels
-  const tune::table* tuned = nullptr;          ///< must stay; null: none
+  const tune::table* tuned = nullptr;          ///< must outlive the backends; null: none
   hierarchical_queue* hierarchical = nullptr;  ///< null: the device has no native streams
   scratch_pool* scratch = nullptr;             ///< of the host; must outlive the backends
   /// What ranks have called is compared above the backends, between the nodes too.
@@ -84,7 +84,7 @@ class backend_creation {
   int rank() const { return where.rank; }
   int size() const { return static_cast<int>(where.members.size()); }
   bool strict() const { return m_strict; }
-  /// Of the ranks, if it is the same for all.
+  /// The platform of the ranks, if all have the same.
   const std::string& platform() const { return m_platform; }
 
   /// The backend that executes what no other does: that of MPI, or without it that of the network.

@@ -50,8 +50,8 @@ std::size_t index_of(const base::config& settings, const std::string& name) {
   return static_cast<std::size_t>(found - settings.backends.begin());
 }
 
-// Of the memory that every rank of the operation may have, where devices are unlike: all have to
-// choose alike.
+// Where devices are unlike the query is for any memory that a rank of the operation may have, so
+// that all choose alike.
 selection_query query_of(const sucl_operation& record, int size, bool blocking, bool mixed) {
   selection_query q;
   q.blocking = blocking;

@@ -37,10 +37,10 @@ class backend_set {
   const backend_instance& choose(const sucl_operation& record, bool blocking,
                                  const tune::table_row** row = nullptr);
 
-  /// Goes by another tuning table, which must stay; null: by none. Nothing is in flight.
+  /// Uses another tuning table, which must outlive this object; null: none. Nothing is in flight.
   void use_table(const base::config& settings, const tune::table* tuned);
 
-  /// Of a record that may lack its arrays, whose message has so many bytes.
+  /// Explains the choice for a record, which may lack its arrays, of a message of so many bytes.
   std::string explain(const sucl_operation& record, std::uint64_t bytes);
 
   /// Notes for the trace layer that a collective was issued.

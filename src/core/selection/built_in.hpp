@@ -68,7 +68,8 @@ class built_in_comm {
 
   /// How it would execute an operation, in whole lines for explain().
   virtual std::string describe(const sucl_operation&) { return {}; }
-  /// Another tuning table counts from now on, which must stay; null: none. Nothing is in flight.
+  /// Uses another tuning table from now on, which must outlive this object; null: none. Nothing is
+  /// in flight.
   virtual void retune(const tune::table*) {}
 
   /// Throws what has failed since and no call has thrown. Called before every operation of a

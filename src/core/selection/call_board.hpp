@@ -48,7 +48,7 @@ class call_board {
   }
   /// It is the last one.
   void keep(std::uint64_t history) { m_history = history; }
-  /// Of the last one.
+  /// The history of the last call.
   std::uint64_t history() const { return m_history; }
 
   /// The same of calls that ranks compare only now and then, since none waits for another one: see

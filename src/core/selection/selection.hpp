@@ -101,7 +101,7 @@ struct selection_table {
   selection_scope scope;
   std::vector<std::string> backends;      ///< names, indexed as in base::config::backends
   std::vector<std::string> rule_origins;  ///< one a rule, as in "file sucl.toml:12:1"
-  const tune::table* tuned = nullptr;     ///< must stay; null: none
+  const tune::table* tuned = nullptr;     ///< must outlive the selection; null: none
   built_in_list built_ins;
   std::vector<std::vector<candidate>> all = std::vector<std::vector<candidate>>(SUCL_KIND_COUNT);
   std::vector<std::vector<candidate>> live = std::vector<std::vector<candidate>>(SUCL_KIND_COUNT);
@@ -122,7 +122,7 @@ class candidate_list {
       : m_config(c), m_scope(scope), m_list(list) {}
 
   const selection_scope& scope() const { return m_scope; }
-  /// Of the backend that is queried; it is enabled.
+  /// The settings of the backend that is queried, which is enabled.
   const base::backend_entry& entry() const {
     return m_config.backends[static_cast<std::size_t>(m_backend)];
   }

@@ -18,7 +18,7 @@ namespace sucl::core {
 class tuned_pace {
  public:
   tuned_pace() = default;
-  /// `t` must stay; null: nothing is watched.
+  /// `t` must outlive this object; null: nothing is watched.
   explicit tuned_pace(const tune::table* t);
 
   /// Whether an operation that goes by `row` (or null) is to be timed.

@@ -51,9 +51,9 @@ class SUCL_CORE_API scratch_pool {
   using allocate_function = void* (*)(void* context, std::size_t bytes);
   using free_function = void (*)(void* context, void* memory);
 
-  /// Of ordinary memory, aligned to cache lines.
+  /// A pool of ordinary memory, aligned to cache lines.
   scratch_pool();
-  /// Of memory that the host can read and write, such as memory pinned for a device. `allocate`
+  /// A pool of memory that the host can read and write, such as memory pinned for a device. `allocate`
   /// returns null where there is none left.
   scratch_pool(void* context, allocate_function allocate, free_function free);
   scratch_pool(const scratch_pool&) = delete;

@@ -34,8 +34,8 @@ void clip(const slice& s, const side& end, std::uint64_t* counts, std::uint64_t*
   }
 }
 
-// Of contributions that are moved to be folded: each rank gives every other one that one's block of
-// the slice, and gets its own from all.
+// Sets the arrays for contributions that are moved and then folded: each rank sends every other one
+// that one's block of the slice, and receives its own from all.
 void set_fold_arrays(slice& s, sucl_operation& op, scratch_pool& pool) {
   const task& t = *s.of;
   const auto size = static_cast<std::size_t>(t.how->size);

@@ -31,8 +31,8 @@ struct transfer_format {
   bool groups = false;                  ///< of messages: a group of them is executed too
   bool pairs = false;                   ///< of messages: sendrecv is executed too
   bool streams = false;                 ///< orders on a native stream
-  /// Of a reduction that the backend may not execute as one, because it combines in an order of its
-  /// own: contributions are moved to the ranks that need the result by an operation of this kind,
+  /// The fold of a reduction that the backend may not execute as one, because it combines in an
+  /// order of its own: contributions are moved to the ranks that need the result by an operation of this kind,
   /// and folded there in order of rank. Null: not so.
   fold_function fold = nullptr;
   sucl_kind moved = SUCL_KIND_ALLGATHER;

@@ -130,8 +130,8 @@ bool conflict(std::vector<touch>& list, touch& a, touch& b) {
   std::sort(list.begin(), list.end(), [](const touch& x, const touch& y) {
     return x.begin != y.begin ? x.begin < y.begin : x.primitive_index < y.primitive_index;
   });
-  // Of what began earlier, the write and the read that reach farthest, and the farthest of another
-  // primitive than that one.
+  // The write and the read that reach farthest of those that began earlier, and the farthest of
+  // another primitive than that one.
   const touch* far[2][2] = {{nullptr, nullptr}, {nullptr, nullptr}};
   for (const touch& t : list) {
     for (int write = t.write ? 0 : 1; write < 2; ++write) {

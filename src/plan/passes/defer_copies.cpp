@@ -67,7 +67,7 @@ bool reaches_into_peers(const schedule& s) {
 
 class deferrer {
  public:
-  // Of transfers and copies between `begin` and `end`.
+  // Defers the copies between `begin` and `end`.
   void defer(channel& code, std::size_t begin, std::size_t end) {
     const auto first = code.begin() + static_cast<std::ptrdiff_t>(begin);
     const auto last = code.begin() + static_cast<std::ptrdiff_t>(end);

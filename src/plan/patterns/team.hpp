@@ -106,7 +106,7 @@ void chain_reduce(builder& b, const team& t, int root, std::uint64_t bytes, int 
 void peer_barrier(builder& b, const team& t, std::uint64_t flag);
 
 /// After a barrier, every member reads its chunk of all others' vectors, beginning with its own and
-/// going round, and reduces it into `out`. The vectors must stay until the caller's next barrier.
+/// going round, and reduces it into `out`. The vectors must stay valid until the caller's next barrier.
 void peer_reduce_scatter(builder& b, const team& t, const std::vector<address>& out, const ends& cuts,
                          std::uint64_t flag);
 

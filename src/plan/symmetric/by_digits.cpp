@@ -332,7 +332,7 @@ std::string refuse_radices(const problem& p, const by_digits_options& o) {
   return {};
 }
 
-// Of the vector, with all its channels, where so many digits share it.
+// Into how many parts the vector is divided, with all its channels, where so many digits share it.
 std::uint64_t shares_of(const by_digits_options& o, int split) {
   auto shares = static_cast<std::uint64_t>(std::max(1, o.pipeline));
   for (auto d = o.radices.rbegin(); d != o.radices.rbegin() + split; ++d)

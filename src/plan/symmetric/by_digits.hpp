@@ -17,13 +17,13 @@ namespace sucl::plan {
 struct by_digits_options {
   std::vector<int> radices;      ///< of the outermost digit first
   std::vector<std::string> via;  ///< transport of each digit; empty: any
-  /// Of an allreduce: along how many digits, the innermost first, ranks share the vector among them
-  /// and gather it again; along the others they exchange all that they have. -1: along as many as
+  /// Along how many digits, the innermost first, the ranks of an allreduce share the vector among
+  /// them and gather it again; along the others they exchange all that they have. -1: along as many as
   /// the elements can be shared among.
   int split = -1;
   int pipeline = 1;  ///< channels, each with its part of the vector; of an allreduce
   int stagger = 0;   ///< 1: channels one after another, as in stagger()
-  /// Of gathers and scatters: the outermost digit first for allgather, the innermost first for
+  /// Gathers and scatters take the outermost digit first for allgather, the innermost first for
   /// reduce_scatter, so that what crosses between nodes crosses once. Blocks are then sent one by
   /// one along the innermost digit.
   bool outer_first = false;

@@ -472,8 +472,8 @@ class symmetric_checker {
       stop(f, "recv byte " + std::to_string(offset) + ": " + why);
     };
     if (v.node == 0) wrong(fault::result, "nothing was written there");
-    // Of expressions that are translations of each other one is looked at: the cell where the
-    // untranslated one would lie tells whether its inputs are those of this cell.
+    // Expressions that are translations of each other are checked once: the cell where the
+    // untranslated one would lie says whether its inputs are those of this cell.
     const int back = m_ranks.negate(v.by);
     if (!m_right.insert({v.node, r.offset, translated(m_ranks, r, c, back), only_rank(offset, v)})
              .second)

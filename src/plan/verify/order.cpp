@@ -13,7 +13,7 @@ constexpr std::size_t max_merged = 32;   // bases that a thread remembers
 constexpr std::size_t min_shared = 128;  // below, comparing costs more than it saves
 constexpr std::size_t slots = 4096;      // for bases that are known
 
-// Of the clock of a thread in a group of so many.
+// Bytes of the clock of a thread in a group of so many.
 constexpr std::uint64_t clock_bytes(std::uint32_t width) {
   return width == 1 ? 0 : 2 * std::uint64_t{width} * sizeof(std::uint32_t);
 }

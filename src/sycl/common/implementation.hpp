@@ -56,12 +56,12 @@ class device : public std::enable_shared_from_this<device> {
   /// What this device gives to the core's communicator.
   core::device_services services();
 
-  /// Of a device with native streams; else null.
+  /// The tracker of a device with native streams; else null.
   stream_tracker* streams() { return m_streams.get(); }
-  /// Of a device with native streams and kernels; else null.
+  /// The packed memory of a device with native streams and kernels; else null.
   packed_memory* packed() { return m_packed.get(); }
 #ifdef SYCL_IMPLEMENTATION_ACPP
-  /// Of a device with native streams; else null.
+  /// The gates of a device with native streams; else null.
   sycl_layer::gates* gate() { return m_gates.get(); }
 #endif
 

@@ -9,7 +9,7 @@
 namespace sucl::sycl_layer {
 namespace {
 
-// Of CUDA's driver: our own declarations.
+// Our own declarations of CUDA's driver.
 using get_attributes = int (*)(unsigned count, const int* attributes, void** values,
                                unsigned long long pointer);
 constexpr int memory_type = 2, is_managed = 8;

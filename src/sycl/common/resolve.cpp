@@ -173,7 +173,7 @@ bool names_no_rank(const sucl_operation& o) {
   return (sends(o) && o.root == no_rank) || (receives(o) && o.source == no_rank);
 }
 
-// Of a message that names no_rank: the half that names a rank, or nothing.
+// The half of a sendrecv that names a rank, where the other half names no_rank; else nothing.
 std::optional<detail::request> other_half(const detail::request& whole) {
   if (whole.record.kind != SUCL_KIND_SENDRECV ||
       (whole.record.root == no_rank && whole.record.source == no_rank))

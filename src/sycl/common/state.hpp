@@ -37,8 +37,8 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
  public:
   /// Without a queue, or with one.
   communicator_state(std::shared_ptr<core::process> owner, std::optional<::sycl::queue> queue);
-  /// Of a communicator that works for another one, on its device, and is given only what start()
-  /// needs.
+  /// The state of a communicator that works for another one, on its device, and is given only what
+  /// start() needs.
   communicator_state(std::shared_ptr<device> on, std::shared_ptr<core::communicator> part)
       : m_device(std::move(on)), m_core(std::move(part)) {}
   communicator_state(const communicator_state&) = delete;

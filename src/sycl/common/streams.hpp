@@ -103,9 +103,9 @@ class stream_tracker {
   void add(const ::sycl::event& done, ::sycl::queue& queue, bool has_buffers = false,
            std::vector<::sycl::event> before = {});
 
-  /// Of the command that is submitted to the queue next, behind `deps`: events that are complete
-  /// once it could begin, if the tracker is watched. What else is on the queue before it is the
-  /// program's own, and no hang.
+  /// The events that are complete once the command that is submitted next to the queue, behind
+  /// `deps`, could begin, if the tracker is watched. Other commands before it are the program's own,
+  /// so waiting for them is no hang.
   std::vector<::sycl::event> marks(::sycl::queue& queue,
                                    const std::vector<::sycl::event>& deps) const;
 

@@ -26,8 +26,8 @@
 namespace sucl::sycl_layer {
 namespace {
 
-// Of the threads, which are enough for a communicator each and their messages, some stay free for
-// host tasks that are not ours, and for operations that must start.
+// There are enough threads for one of each communicator and its messages. Some stay free for host
+// tasks of the program, and for operations that must start.
 constexpr int waiting_at_once = host_task_threads - 8;
 
 std::atomic<int> waiting_messages{0};

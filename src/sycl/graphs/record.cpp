@@ -45,7 +45,7 @@ struct recording {
   std::uint32_t operations = 0;
   std::optional<point> last;   ///< which issues the last operation
   std::deque<point> messages;  ///< those that wait side by side
-  /// Of the last operation, if others may join it in its host task; else null.
+  /// The steps of the last operation, if others may join it in its host task; else null.
   std::shared_ptr<steps> open;
   std::size_t nodes = 0;  ///< of the graph, by then
 };

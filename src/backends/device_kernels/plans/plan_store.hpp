@@ -31,7 +31,7 @@ struct stored_plan {
 /// One thread at a time, but for allocate(), of which there is one at a time.
 class plan_store {
  public:
-  /// Both must stay.
+  /// Both must outlive this object.
   plan_store(kernel_device& device, peer_buffers& memory) : m_device(device), m_memory(memory) {}
 
   /// Gives a plan its memory. Collective; throws on every rank.

@@ -20,7 +20,7 @@ namespace sucl::core {
 /// goes on then: alike on every rank. One thread at a time.
 class metadata_exchange {
  public:
-  /// All must stay.
+  /// All arguments must outlive this object.
   metadata_exchange(shared_memory& memory, const node_progress& node, plan_cache& plans,
                     const mapped_memories& mapped, int rank, int size)
       : m_memory(memory),

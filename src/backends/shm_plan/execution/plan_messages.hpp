@@ -37,7 +37,7 @@ struct posted_messages {
 /// compared above, a message of another length is never delivered: ranks soon get the error.
 class plan_messages {
  public:
-  /// `where` must stay.
+  /// `where` must outlive this object.
   explicit plan_messages(const placement& where) : m_where(where) {}
   ~plan_messages();
   plan_messages(const plan_messages&) = delete;

@@ -32,7 +32,7 @@ struct mapped_memory {
 /// thread at a time.
 class mapped_memories {
  public:
-  /// The provider must stay.
+  /// The provider must outlive this object.
   explicit mapped_memories(const backend_comm& provider) : m_provider(provider) {}
   ~mapped_memories();
   mapped_memories(const mapped_memories&) = delete;
