@@ -142,10 +142,10 @@ void process::begin(int* argc, char*** argv, problem wrong) {
 
 void process::load_tuning() {
   if (m_settings.tuning.table.empty()) return;
-  std::string asked_by = "tuning.table";
+  std::string named_by = "tuning.table";
   for (const auto& row : m_settings.rows)
-    if (row.key == asked_by) asked_by += " (" + row.origin + ")";
-  tune::table t = tune::load_table(m_settings.tuning.table, asked_by);
+    if (row.key == named_by) named_by += " (" + row.origin + ")";
+  tune::table t = tune::load_table(m_settings.tuning.table, named_by);
   tune::table_machine here = tune::this_machine();
   if (m_control) here.mpi = m_control->name;
   if (const auto why = tune::foreign(t, here); !why.empty() && m_rank == 0)

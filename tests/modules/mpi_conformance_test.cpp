@@ -10,12 +10,12 @@
 
 namespace {
 int g_takes_cuda = 0;
-bool g_was_asked = false;
+bool g_was_queried = false;
 }  // namespace
 
 /// Stands before the function of that name in Open MPI and MPICH.
 extern "C" __attribute__((visibility("default"))) int MPIX_Query_cuda_support() {
-  g_was_asked = true;
+  g_was_queried = true;
   return g_takes_cuda;
 }
 
@@ -464,13 +464,13 @@ TEST(query, follows_the_device_memory_setting) {
 TEST(query, asks_the_library_for_each_platform) {
   for (const int takes : {0, 1}) {
     g_takes_cuda = takes;
-    g_was_asked = false;
+    g_was_queried = false;
     backend_comm comm(module().world, {{"device_memory", "probe"}});
     const auto supported = [&](const char* platform) {
       return comm.supports(SUCL_KIND_BROADCAST, SUCL_TYPE_FP32, SUCL_OP_NONE, SUCL_MEMORY_DEVICE,
                            platform);
     };
-    if (!g_was_asked) GTEST_SKIP() << "this library is not asked";
+    if (!g_was_queried) GTEST_SKIP() << "this library is not queried";
     EXPECT_EQ(supported("cuda"), takes == 1);
     EXPECT_FALSE(supported("level_zero"));
     EXPECT_FALSE(supported("hip"));

@@ -10,11 +10,11 @@
 namespace sucl::base {
 namespace {
 
-std::string read_file(const std::string& path, const std::string& asked_by) {
+std::string read_file(const std::string& path, const std::string& named_by) {
   file_content file = read_regular_file(path);
   if (!file.problem.empty())
     fail(errc::configuration,
-         "cannot read the configuration file '" + path + "' given by " + asked_by + ": " +
+         "cannot read the configuration file '" + path + "' given by " + named_by + ": " +
              file.problem,
          "Correct the path, or leave it out to use sucl.toml in the working directory.");
   return std::move(file.text);
@@ -46,22 +46,22 @@ void refuse_modules(const draft& d) {
 
 void load_chosen_file(draft& d, const std::string& path, const variables& environment) {
   std::string chosen = path;
-  std::string asked_by = "--sucl-config";
+  std::string named_by = "--sucl-config";
   for (const auto& [name, value] : environment)
     if (chosen.empty() && name == "SUCL_CONFIG" && !value.empty()) {
       chosen = value;
-      asked_by = "SUCL_CONFIG";
+      named_by = "SUCL_CONFIG";
     }
   std::error_code ignored;
   const bool found =
       chosen.empty() && !raised_privileges() && std::filesystem::exists("sucl.toml", ignored);
   if (found) {
     chosen = "sucl.toml";
-    asked_by = "the working directory";
+    named_by = "the working directory";
   }
   if (chosen.empty()) return;
   d.c.file = chosen;
-  load_toml_file(d, read_file(chosen, asked_by), "file " + chosen);
+  load_toml_file(d, read_file(chosen, named_by), "file " + chosen);
   if (found) refuse_modules(d);
 }
 

@@ -111,7 +111,7 @@ launch checked(launch own) {
 }
 
 // By the setting `mpi`.
-control_plane_choice asked_for_mpi(const base::config& settings) {
+control_plane_choice choose_mpi(const base::config& settings) {
   const flavour launched = flavour_of_launcher();
   const auto started = base::several_without_mpi(variable);
   // No library of MPI knows what is SuCL's own.
@@ -162,7 +162,7 @@ control_plane_choice choose_control_plane(const base::config& settings) {
   if (has_standard_abi()) return over_mpi(settings, loaded_library());
   if (settings.mpi.flavour != "auto")
     return over_mpi(settings, {settings.mpi.flavour, "set in the configuration"});
-  if (settings.control_plane == "mpi") return asked_for_mpi(settings);
+  if (settings.control_plane == "mpi") return choose_mpi(settings);
   if (auto own = find_own_launch(variable)) return over_tcp(settings, checked(std::move(*own)));
   // An MPI library that is only linked says nothing of the job.
   if (is_initialised()) return over_mpi(settings, detect_flavour());

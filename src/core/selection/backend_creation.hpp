@@ -123,7 +123,7 @@ class backend_creation {
   /// Whether ranks may copy from each other's memory, all of them. Collective when it is first
   /// asked.
   bool reads();
-  bool asked_for_reads() const { return m_reads.has_value(); }
+  bool reads_are_known() const { return m_reads.has_value(); }
   /// Whether some rank has device memory that goes through memory of the host.
   bool stages() const;
   /// Why no memory is shared by the ranks of a node; empty: it is.

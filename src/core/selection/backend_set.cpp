@@ -116,7 +116,7 @@ void backend_set::create(const base::config& settings, registry& backends,
   c.no_memory_provider = memory < settings.backends.size() ? m_obstacles[memory] : "unknown";
   create_network(c);
   for (const built_in_backend* b : built_ins) create_built_in(c, *b);
-  if (c.asked_for_reads() && c.reads()) {
+  if (c.reads_are_known() && c.reads()) {
     selection_scope scope = m_table.scope;
     scope.reads = true;
     m_table = compile(settings, scope, built_ins, around.tuned);

@@ -76,8 +76,8 @@ struct table {
 /// another version of the format, and recipes and rows that cannot be.
 SUCL_CORE_API table table_from_toml(std::string_view text, const std::string& origin);
 
-/// The same from a file; `asked_by` says in the error who named one that cannot be read.
-SUCL_CORE_API table load_table(const std::string& file, const std::string& asked_by);
+/// The same from a file; the error for a file that cannot be read says that `named_by` names it.
+SUCL_CORE_API table load_table(const std::string& file, const std::string& named_by);
 
 /// Writes what table_from_toml() reads to the same rows.
 SUCL_CORE_API std::string to_toml(const table& t);

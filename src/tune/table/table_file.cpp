@@ -251,12 +251,12 @@ table table_from_toml(std::string_view text, const std::string& origin) {
   return t;
 }
 
-table load_table(const std::string& file, const std::string& asked_by) {
+table load_table(const std::string& file, const std::string& named_by) {
   const base::file_content in = base::read_regular_file(file);
   if (!in.problem.empty())
     base::fail(
         errc::configuration,
-        "cannot read the tuning table '" + file + "' given by " + asked_by + ": " + in.problem,
+        "cannot read the tuning table '" + file + "' given by " + named_by + ": " + in.problem,
         "Correct the path, or make the table with sucl tune.");
   return table_from_toml(in.text, file);
 }

@@ -15,7 +15,7 @@ call_signature barrier(std::uint64_t hash) {
   return s;
 }
 
-TEST(call_log, gives_what_it_has_of_what_is_asked) {
+TEST(call_log, gives_the_requested_calls_that_it_has) {
   call_log log;
   EXPECT_EQ(log.excerpt(1, 1, 1).count, 0u);
   for (std::uint64_t i = 1; i <= 10; ++i) log.note(barrier(i));
