@@ -3,7 +3,7 @@
 
 /// @file
 /// The simulator: how long a schedule takes on a machine, and where the time goes.
-/// docs/design/simulation.md states the model.
+/// docs/design/plans/simulation.md states the model.
 #pragma once
 
 #include "plan/ir/schedule.hpp"
@@ -22,7 +22,7 @@ struct simulate_options {
   bool matrix = false;    ///< bytes from rank to rank
   bool usage = false;     ///< bytes through every port and link
   /// Simulates every rank, also those that do the same as others at the same times. It takes longer
-  /// and gives the same, but for rounding and for rates that wait (docs/design/simulation.md).
+  /// and gives the same, but for rounding and for rates that wait (docs/design/plans/simulation.md).
   bool every_rank = false;
   /// The simulation ends with prediction::gave_up when the plan turns out to take longer than this
   /// many seconds, which what is left for the busiest link shows early, or when simulating it costs

@@ -8,7 +8,7 @@
 ///
 /// Rank number l of a node exchanges data with the ranks number l of the other nodes. Those that
 /// do are leaders; with several, each has a slice of the message. Leaders are the multi-leader
-/// scheme of the kernel-based reductions (docs/design/hierarchical.md).
+/// scheme of the kernel-based reductions (docs/design/backends/hierarchical.md).
 #pragma once
 
 #include <sucl/abi/backend.h>

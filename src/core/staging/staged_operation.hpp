@@ -5,7 +5,7 @@
 /// Bridges what a backend does not support natively: an operation becomes slices, each of which is
 /// loaded (copied, packed, converted) into scratch memory, executed there by an operation that the
 /// backend has, and stored (converted, unpacked, copied) to where it belongs. The rules that keep
-/// the ranks in step are in docs/design/staging.md.
+/// the ranks in step are in docs/design/operations/staging.md.
 #pragma once
 
 #include "base/elements/strided.hpp"

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// The part of a description that names wires: docs/design/simulation.md.
+// The part of a description that names wires: docs/design/plans/simulation.md.
 #include "base/text.hpp"
 #include "sim/model/machine_reading.hpp"
 

@@ -3,7 +3,7 @@
 
 /// @file
 /// Descriptions of machines: what a simulation and a search need to know of one, as plain data
-/// that is read from TOML. docs/design/simulation.md says what each figure means in time.
+/// that is read from TOML. docs/design/plans/simulation.md says what each figure means in time.
 ///
 /// Units: seconds, bytes, and bytes per second (files: microseconds and GB/s of 1e9 bytes).
 /// A bandwidth of 0 is no limit. Ranks are numbered so that neighbours are near: the innermost
