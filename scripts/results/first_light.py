@@ -3,7 +3,7 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Prints the tables of docs/results/first-light.md from what `sucl bench --json FILE` wrote.
 
-    python3 scripts/first_light.py FILE
+    python3 scripts/results/first_light.py FILE
 """
 
 import json

@@ -3,7 +3,7 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Measures SuCL on one machine against each MPI and oneCCL, and writes tables and plots.
 
-    python3 scripts/host_results.py --sucl build/default/bin/sucl --output docs/results/host
+    python3 scripts/results/host_results.py --sucl build/default/bin/sucl --output docs/results/host
 
 Every comparison is of two implementations in one run, on the same memory, in turns. oneCCL, which
 has a SYCL runtime and an MPI of its own, runs apart on ordinary memory: --oneccl names a virtual
@@ -32,7 +32,7 @@ RARE = ("reduce_scatter", "allgatherv", "alltoallv", "gatherv", "scatterv", "sca
 COLLECTIVES = FREQUENT + RARE
 MEMORIES = {"usm": "Ordinary memory", "symmetric": "Memory of `communicator.allocate()`",
             "shared": "Shared USM", "system": "System memory"}
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def size_text(size):

@@ -3,8 +3,8 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Draws the plots of docs/results from the tables of its pages, which are the data that is kept.
 
-    python3 scripts/draw_results.py            # all of them
-    python3 scripts/draw_results.py host gpu   # those of these pages
+    python3 scripts/results/draw_results.py            # all of them
+    python3 scripts/results/draw_results.py host gpu   # those of these pages
 
 Needs matplotlib 3 (requirements/tools.txt), and for plans the program sucl in build/default.
 """
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 sys.path.insert(0, str(ROOT / "python" / "sucl"))  # the package itself wants a build
 
