@@ -4,7 +4,7 @@
 // The bits of reductions of device memory, on a GPU if there is one: the same on all ranks, in all
 // forms, again and again, and where the ranks are combined in order those of a plain loop. Prints a
 // digest, by which runs can be compared. No kernels, so that no SYCL compiler is needed.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 #include "support/ordered_sums.hpp"
 #include "support/own_device.hpp"
 
@@ -92,7 +92,7 @@ struct reduction {
 };
 
 struct bits : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int rank = j.world.rank();
   const int size = j.world.size();
   const bool m_gpu = j.queue.get_device().is_gpu();
@@ -259,7 +259,7 @@ int main(int argc, char** argv) {
   using namespace sucl::testing;
   try {
     sucl::runtime rt{argc, argv};
-    job j = job_on(own_device(rt.rank()), rt);
+    rank_fixture j = make_fixture(own_device(rt.rank()), rt);
     const int result = run_tests(argc, argv, rt, j);
     if (rt.rank() == 0) std::printf("digest: %016llx\n", static_cast<unsigned long long>(g_digest));
     return result;

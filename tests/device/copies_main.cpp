@@ -5,7 +5,7 @@
 // needed. Every operation depends on the last of many copies. Where it does not wait for them it
 // reads what was there before, as native commands of DPC++'s CUDA adapter do on an out-of-order
 // queue.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 #include "support/own_device.hpp"
 
 #include <cstdio>
@@ -37,7 +37,7 @@ std::vector<int> read(sycl::queue& q, const ints& from, const sycl::event& after
 }
 
 struct copies : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int rank = j.world.rank();
   const int size = j.world.size();
 
@@ -190,7 +190,7 @@ TEST_F(copies, of_two_communicators_in_any_order) {
 int main(int argc, char** argv) {
   try {
     sucl::runtime rt{argc, argv};
-    auto j = sucl::testing::job_on(sucl::testing::own_device(rt.rank()), rt);
+    auto j = sucl::testing::make_fixture(sucl::testing::own_device(rt.rank()), rt);
     j.world_with = [&](const sycl::queue& q) { return rt.world(q); };
     return sucl::testing::run_tests(argc, argv, rt, j);
   } catch (const std::exception& e) {

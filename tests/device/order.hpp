@@ -17,16 +17,16 @@ using std::size_t;
 
 inline constexpr size_t n = 5000;
 
-struct job {
+struct rank_fixture {
   sycl::queue queue;     // out of order
   sycl::queue in_order;  // of the same device
   communicator world, in_order_world, other, coarse_world;
   bool gpu = false;
 };
-extern job* g_job;
+extern rank_fixture* g_fixture;
 
 struct device : ::testing::Test {
-  job& j = *g_job;
+  rank_fixture& j = *g_fixture;
   const int rank = j.world.rank();
   const int size = j.world.size();
   int sum() const { return size * (size + 1) / 2; }

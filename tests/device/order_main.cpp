@@ -15,7 +15,7 @@
 
 namespace sucl::order {
 
-job* g_job = nullptr;
+rank_fixture* g_fixture = nullptr;
 
 namespace {
 
@@ -264,7 +264,7 @@ TEST_F(device, many_in_a_row_without_waiting) {
 
 // Ranks issue the operations of two communicators in different order.
 void use_two_communicators(const device& t, size_t count, int rounds) {
-  job& j = t.j;
+  rank_fixture& j = t.j;
   numbers x(j.queue, count), y(j.queue, count);
   int *a = x.get(), *b = y.get();
   const int mine = t.rank + 1;
@@ -438,7 +438,7 @@ TEST_F(device, communicators_come_and_go) {
 }
 
 // What a rank sees when another one dies in the middle: an error, and a GPU that works.
-int lost_peer(job& j, size_t count) {
+int lost_peer(rank_fixture& j, size_t count) {
   if (!j.gpu) {
     std::puts("skipped: there is no GPU");
     return 0;
@@ -470,7 +470,7 @@ int main(int argc, char** argv) {
   using namespace sucl::order;
   ::testing::InitGoogleTest(&argc, argv);
   runtime rt(argc, argv);
-  job j;
+  rank_fixture j;
   const auto device = sucl::testing::own_device(rt.rank());
   const sycl::context context(device);
   j.gpu = device.is_gpu();
@@ -490,6 +490,6 @@ int main(int argc, char** argv) {
   if (argc > 1 && rt.rank() == 0) std::puts(j.world.explain(kind::allreduce, 1 << 20).c_str());
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
   if (rt.rank() != 0 && argc < 3) delete listeners.Release(listeners.default_result_printer());
-  g_job = &j;
+  g_fixture = &j;
   return RUN_ALL_TESTS();
 }

@@ -4,7 +4,7 @@
 // Compiled plans on device memory, on a GPU if there is one, checked against a plain loop. Prints
 // what a start takes back to back, beside the collective of the same meaning. No kernels, so that
 // no SYCL compiler is needed.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 #include "support/own_device.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 using std::size_t;
 
 struct plans : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int rank = j.world.rank();
   const int size = j.world.size();
   size_t ranks() const { return static_cast<size_t>(size); }
@@ -162,7 +162,7 @@ int main(int argc, char** argv) {
   using namespace sucl::testing;
   try {
     sucl::runtime rt{argc, argv};
-    job j = job_on(own_device(rt.rank()), rt);
+    rank_fixture j = make_fixture(own_device(rt.rank()), rt);
     return run_tests(argc, argv, rt, j);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Communicators and their ends. The runtime belongs to main: the last steps end it.
-#include "job.hpp"
+#include "fixture.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,7 @@ namespace sucl::testing {
 namespace {
 
 struct runtime_test : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   communicator& world = j.world;
   const int rank = world.rank();
   const int size = world.size();
@@ -209,7 +209,7 @@ TEST_F(runtime_test, communicators_come_and_go) {
 }
 
 // After everything else: what is left when the runtime ends before its communicators.
-void end(runtime& rt, job& j) {
+void end(runtime& rt, rank_fixture& j) {
   auto copy = j.world;
   auto dup = j.world.dup();
   std::vector<int> x(1000, rt.rank());
@@ -251,7 +251,7 @@ int main(int argc, char** argv) {
   namespace t = sucl::testing;
   try {
     sucl::runtime rt{argc, argv};
-    t::job j;
+    t::rank_fixture j;
     j.queue = sycl::queue(sycl::cpu_selector_v);
     j.in_order =
         sycl::queue(j.queue.get_context(), j.queue.get_device(), sycl::property::queue::in_order{});

@@ -5,7 +5,7 @@
 /// What tests of wrong calls share.
 #pragma once
 
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -62,8 +62,8 @@ class errors : public ::testing::Test {
   void refused_once(errc code, const std::string& operation, const std::string& words,
                     const std::function<void()>& call);
 
-  communicator world = the_job().world;
-  sycl::queue q = the_job().queue;
+  communicator world = fixture().world;
+  sycl::queue q = fixture().queue;
   int size = world.size();
   std::size_t p = static_cast<std::size_t>(size);
   shared<int> x{n * p + 8, q};

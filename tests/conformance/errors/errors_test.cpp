@@ -235,7 +235,7 @@ TEST_F(errors, of_memory_of_another_context) {
   };
   // The device is the same; its default context is not the communicator's.
   sycl::queue own{sycl::context(q.get_device()), q.get_device()};
-  check(the_job().world_with(own), q);
+  check(fixture().world_with(own), q);
   for (const auto& platform : sycl::platform::get_platforms())
     if (platform != q.get_device().get_platform())
       check(world, sycl::queue{platform.get_devices()[0]});
@@ -401,7 +401,7 @@ int after_the_end(communicator world, blocking_communicator blocking, communicat
 int main(int argc, char** argv) {
   try {
     sucl::runtime rt{argc, argv};
-    sucl::testing::job j;
+    sucl::testing::rank_fixture j;
     // Errors are expected, and calls have thrown them all by the end.
     j.queue = sycl::queue(sycl::cpu_selector_v, [](const sycl::exception_list&) {});
     j.world = rt.world(j.queue);

@@ -3,7 +3,7 @@
 
 // With the validate layer, ranks that mean different operations get the same error on every rank,
 // whichever rank differs and in whichever form they call, and go on afterwards.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <cstdio>
 #include <limits>
@@ -107,14 +107,14 @@ void differ(communicator& comm, communicator aside, int odd, bool blocking) {
 }
 
 TEST(mismatch, on_the_last_rank) {
-  auto comm = the_job().world.dup();
+  auto comm = fixture().world.dup();
   for (const bool blocking : {false, true})
-    differ(comm, the_job().aside, comm.size() - 1, blocking);
+    differ(comm, fixture().aside, comm.size() - 1, blocking);
 }
 
 TEST(mismatch, on_the_first_rank) {
-  auto comm = the_job().world.dup();
-  for (const bool blocking : {false, true}) differ(comm, the_job().aside, 0, blocking);
+  auto comm = fixture().world.dup();
+  for (const bool blocking : {false, true}) differ(comm, fixture().aside, 0, blocking);
 }
 
 // What one rank can see to be wrong with its own call.
@@ -185,14 +185,14 @@ void one_is_wrong(communicator& comm, communicator aside, int odd, bool blocking
 }
 
 TEST(mismatch, of_arguments_that_are_wrong_on_one_rank) {
-  auto comm = the_job().world.dup();
+  auto comm = fixture().world.dup();
   for (const bool blocking : {false, true})
-    for (const int odd : {0, comm.size() - 1}) one_is_wrong(comm, the_job().aside, odd, blocking);
+    for (const int odd : {0, comm.size() - 1}) one_is_wrong(comm, fixture().aside, odd, blocking);
 }
 
 // A size at which ranks may choose different backends.
 TEST(mismatch, of_sizes_far_apart) {
-  auto comm = the_job().world.dup();
+  auto comm = fixture().world.dup();
   std::vector<int> large(std::size_t{1} << 20, 1);
   const std::size_t n = comm.rank() == 0 ? 1 : large.size();
   for (const bool blocking : {false, true}) {
@@ -205,7 +205,7 @@ TEST(mismatch, of_sizes_far_apart) {
 
 // Wrong for one rank alone: an error there at once; the others learn it too if they wait for it.
 TEST(mismatch, of_forms) {
-  auto comm = the_job().world.dup();
+  auto comm = fixture().world.dup();
   std::vector<int> v{1};
   const auto text = expect_error(errc::mismatch, [&] {
     if (comm.rank() == 0) {
@@ -224,7 +224,7 @@ TEST(mismatch, of_forms) {
 int main(int argc, char** argv) {
   try {
     sucl::runtime rt{argc, argv};
-    sucl::testing::job j;
+    sucl::testing::rank_fixture j;
     j.queue = sycl::queue(sycl::cpu_selector_v);
     j.world = rt.world(j.queue);
     j.aside = rt.world();

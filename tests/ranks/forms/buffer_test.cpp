@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // One buffer in several roles of an operation: its blocks, and its sub-buffers.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 namespace sucl::testing {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t half = 1000;
 
 struct parts_of_a_buffer : ::testing::Test {
-  communicator& world = the_job().world;
+  communicator& world = fixture().world;
   const int rank = world.rank();
   const int size = world.size();
   const int next = (rank + 1) % size;

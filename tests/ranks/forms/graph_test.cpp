@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Queues that record a command graph, and queues whose events tell of time.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <algorithm>
 #include <map>
@@ -66,7 +66,7 @@ namespace graphs = sycl::ext::oneapi::experimental;
 using modifiable = graphs::command_graph<graphs::graph_state::modifiable>;
 
 struct graph : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int size = j.world.size();
 
   void expect_sum(communicator& comm, forms& f) {
@@ -395,7 +395,7 @@ TEST_F(graph, another_order_of_graphs_is_an_error_on_all) {
 
 // Whatever the size, and whether the operation was done when its call returned.
 TEST(profiling, every_event_tells_of_time) {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   for (const bool in_order : {false, true}) {
     sycl::property_list how{sycl::property::queue::enable_profiling{}};
     if (in_order)
@@ -433,7 +433,7 @@ TEST(profiling, every_event_tells_of_time) {
 
 // On an in-order queue those that follow one another are one command.
 TEST(executable, has_many_small_operations) {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int size = j.world.size();
   shared<int> x(64, j.in_order), y(n, j.in_order);
   auto other = j.in_order_world.dup();
@@ -460,7 +460,7 @@ TEST(executable, has_many_small_operations) {
 // Kernels after an operation that wait for each other, and for it: the graph would be executed in
 // another order. Without the events it is one command after the other.
 TEST(executable, refuses_an_order_that_graphs_do_not_keep) {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   auto& q = j.in_order;
   shared<int> x(n, q, 1), y(n, q), z(n, q);
   const auto calls = [&](bool with_events) {
@@ -494,7 +494,7 @@ TEST(executable, refuses_an_order_that_graphs_do_not_keep) {
 
 // With any SYCL implementation.
 TEST(executable, replays_commands_and_operations) {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int size = j.world.size();
   expect_error(errc::shut_down, [] { executable().replay(); });
   for (auto* comm : {&j.world, &j.in_order_world}) {
@@ -519,7 +519,7 @@ TEST(executable, replays_commands_and_operations) {
 // Other pointers and commands, also while a replay of what was there before is in flight; copies
 // follow. What throws changes nothing.
 TEST(executable, is_updated) {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int size = j.world.size();
   expect_error(errc::shut_down, [] { executable().update([] {}); });
   for (auto* comm : {&j.world, &j.in_order_world}) {

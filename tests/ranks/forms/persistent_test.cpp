@@ -3,7 +3,7 @@
 
 // Operations that are made once, and memory that all ranks of a node reach.
 #include "base/system/available_memory.hpp"
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace sucl::testing {
 namespace {
 
 struct repeated : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int rank = j.world.rank();
   const int size = j.world.size();
 };

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Operations among other commands: in-order queues, events, accessors.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <chrono>
 #include <thread>
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t n = 4096;
 
 struct queue : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int rank = j.world.rank();
   const int size = j.world.size();
   const int last = size - 1;

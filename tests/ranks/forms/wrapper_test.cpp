@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Every call of <sucl/mpi.hpp>: that each argument arrives in the right parameter.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <sucl/mpi.hpp>
 
@@ -15,8 +15,8 @@ using sizes = std::vector<std::size_t>;
 constexpr std::size_t n = 5;
 
 struct wrapper : ::testing::Test {
-  communicator comm = the_job().world;
-  sycl::queue q = the_job().in_order;  // not the communicator's own
+  communicator comm = fixture().world;
+  sycl::queue q = fixture().in_order;  // not the communicator's own
   const int rank = comm.rank();
   const int size = comm.size();
   const std::size_t p = static_cast<std::size_t>(size);
@@ -62,7 +62,7 @@ struct wrapper : ::testing::Test {
 
 TEST_F(wrapper, send_and_recv) {
   auto aside = comm.dup();
-  sycl::queue out = the_job().queue;
+  sycl::queue out = fixture().queue;
   auto sent = mpi::send(out, x.get(), n, next, 7, aside);
   mpi::recv(q, y.get(), n, last, 7, aside);
   expect(y, n, [&](std::size_t i) { return value(last, i); });

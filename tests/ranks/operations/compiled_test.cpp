@@ -3,7 +3,7 @@
 
 // Plans that a program composes and compiles. tests/ranks/CMakeLists.txt runs this on several nodes
 // too.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <chrono>
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace sucl::testing {
 namespace {
 
 struct compiled : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int rank = j.world.rank();
   const int size = j.world.size();
 

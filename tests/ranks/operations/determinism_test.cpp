@@ -4,7 +4,7 @@
 // The bits of reductions whose association shows: the same on all ranks whichever backend executes
 // them, and with determinism = "strict", under which tests/ranks/CMakeLists.txt runs this with
 // several backends, those of a plain loop over the ranks.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 #include "support/ordered_sums.hpp"
 
 #include <complex>
@@ -16,7 +16,7 @@ namespace sucl::testing {
 namespace {
 
 struct bits : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int rank = j.world.rank();
   const int size = j.world.size();
 

@@ -3,7 +3,7 @@
 
 // Ranks that mean different operations, which SuCL executes itself: without any setting all of them
 // get an error that says who called what, and other communicators go on.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 #include "support/host_command.hpp"
 
 #include <unistd.h>
@@ -59,27 +59,27 @@ sycl::queue queue_with_handler() {
 class disagreement : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (m_job.aside.size() == 1) GTEST_SKIP() << "needs two ranks";
-    const std::string backend = m_job.aside.selected_backend(kind::allreduce, 4);
+    if (m_fixture.aside.size() == 1) GTEST_SKIP() << "needs two ranks";
+    const std::string backend = m_fixture.aside.selected_backend(kind::allreduce, 4);
     if (backend != "plan" && backend != "hierarchical") GTEST_SKIP() << backend << " executes it";
   }
   using maker = std::function<communicator()>;
   void differ(const char* name, const call& usual, const call& other, const std::string& says,
               const std::string& says_other, const maker& make = {}) {
-    for (const int odd : {0, m_job.aside.size() - 1})
+    for (const int odd : {0, m_fixture.aside.size() - 1})
       differ(odd, name, usual, other, says, says_other, make);
   }
   void differ(int odd, const char* name, const call& usual, const call& other,
               const std::string& says, const std::string& says_other, const maker& make = {}) {
     SCOPED_TRACE(std::string(name) + ", rank " + std::to_string(odd) + " differs");
-    auto comm = make ? make() : m_job.aside.dup();
+    auto comm = make ? make() : m_fixture.aside.dup();
     const auto text = told(comm, comm.rank() == odd ? other : usual);
-    for (const auto& theirs : texts_of_ranks(m_job.aside, text)) EXPECT_EQ(theirs, text);
+    for (const auto& theirs : texts_of_ranks(m_fixture.aside, text)) EXPECT_EQ(theirs, text);
     EXPECT_NE(text.find(says), std::string::npos) << text;
     EXPECT_NE(text.find("rank " + std::to_string(odd) + " called " + says_other), std::string::npos)
         << text;
   }
-  job& m_job = the_job();
+  rank_fixture& m_fixture = fixture();
   std::vector<int> x = std::vector<int>(300000, 1), y = x;
 };
 
@@ -125,7 +125,7 @@ class disagreement_of : public disagreement {
  protected:
   void SetUp() override {
     disagreement::SetUp();
-    if (the_job().aside.size() > max_ranks) GTEST_SKIP() << "the memory here is for fewer ranks";
+    if (fixture().aside.size() > max_ranks) GTEST_SKIP() << "the memory here is for fewer ranks";
   }
   static constexpr int max_ranks = 8;
 };
@@ -170,7 +170,7 @@ TEST_F(disagreement_of, every_argument) {
   int odd = 0;
   for (const row& r : rows) {
     differ(odd, r.name, r.usual, r.other, r.says, r.says_other);
-    odd = m_job.aside.size() - 1 - odd;
+    odd = m_fixture.aside.size() - 1 - odd;
   }
 }
 
@@ -201,16 +201,16 @@ TEST_F(disagreement, long_before) {
     };
   };
   differ("the first of 81", many(7), many(8), "broadcast of 7 int32 from rank 0",
-         "broadcast of 8 int32 from rank 0", [&] { return m_job.world_with(queue); });
+         "broadcast of 8 int32 from rank 0", [&] { return m_fixture.world_with(queue); });
   queue.wait_and_throw();
 }
 
 // Ranks inside a function of MPI that does not return: their processes end, and this one with them.
 TEST_F(disagreement, DISABLED_inside_a_library) {
-  const std::size_t n = m_job.aside.rank() == 0 ? 3 : 10000;
-  ASSERT_NE(m_job.aside.selected_backend(kind::alltoall, 40000), "plan");
+  const std::size_t n = m_fixture.aside.rank() == 0 ? 3 : 10000;
+  ASSERT_NE(m_fixture.aside.selected_backend(kind::alltoall, 40000), "plan");
   const std::string text =
-      expect_error(errc::mismatch, [&] { m_job.aside.blocking().alltoall(x.data(), y.data(), n); });
+      expect_error(errc::mismatch, [&] { m_fixture.aside.blocking().alltoall(x.data(), y.data(), n); });
   EXPECT_NE(text.find("rank 0 called alltoall of 3 int32"), std::string::npos) << text;
   for (;;) pause();
 }
@@ -225,7 +225,7 @@ TEST_F(disagreement, of_calls_by_event) {
     };
   };
   differ("count", events(70), events(7000), "broadcast of 70 int32", "broadcast of 7000 int32",
-         [&] { return m_job.world_with(queue); });
+         [&] { return m_fixture.world_with(queue); });
   queue.wait_and_throw();
 }
 
@@ -239,7 +239,7 @@ TEST_F(disagreement, of_repeated_calls_by_event) {
     };
   };
   differ("count", count(10), count(11), "allreduce of 10 int32 with op max",
-         "allreduce of 11 int32 with op max", [&] { return m_job.world_with(queue); });
+         "allreduce of 11 int32 with op max", [&] { return m_fixture.world_with(queue); });
   const auto root = [&](int last) {
     return [this, last](communicator& c) {
       for (int i = 0; i < 8; ++i) c.broadcast(x.data(), 10, i % 2).wait();
@@ -248,7 +248,7 @@ TEST_F(disagreement, of_repeated_calls_by_event) {
     };
   };
   differ("root", root(0), root(1), "broadcast of 10 int32 from rank 0",
-         "broadcast of 10 int32 from rank 1", [&] { return m_job.world_with(queue); });
+         "broadcast of 10 int32 from rank 1", [&] { return m_fixture.world_with(queue); });
   queue.wait_and_throw();
 }
 
@@ -283,7 +283,7 @@ TEST_F(disagreement, of_replays) {
   };
   sycl::queue queue{queue_with_handler().get_device(), [](const sycl::exception_list&) {},
                     sycl::property::queue::in_order{}};
-  const auto make = [&] { return m_job.world_with(queue); };
+  const auto make = [&] { return m_fixture.world_with(queue); };
   const std::string first = "allreduce of 9 int32 with op sum";
   const std::string second = "allreduce of 5000 int32 with op sum";
   differ("another graph", replays({0, 0, 1}), replays({0, 1, 0}), first, second, make);
@@ -295,8 +295,8 @@ TEST_F(disagreement, of_replays) {
 // What the host records or calls while replays are in flight comes after them, on a
 // rank that is late with its replays too.
 TEST_F(disagreement, is_none_beside_replays_that_are_late) {
-  auto comm = m_job.world_with(m_job.in_order);
-  auto& queue = m_job.in_order;
+  auto comm = m_fixture.world_with(m_fixture.in_order);
+  auto& queue = m_fixture.in_order;
   std::vector<executable> made;
   for (int round = 0; round < 4; ++round) {
     made.push_back(comm.record(queue, [&] { comm.allreduce(x.data(), y.data(), 10, op::sum); }));
@@ -312,7 +312,7 @@ TEST_F(disagreement, is_none_beside_replays_that_are_late) {
 
 // The form need not match, and threads may take turns.
 TEST_F(disagreement, is_none_between_forms) {
-  auto comm = m_job.aside.dup();
+  auto comm = m_fixture.aside.dup();
   for (int round = 0; round < 20; ++round) {
     int sum = comm.rank() + 1;
     const int mine = sum;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Reductions of many pieces, of lengths that no number of ranks divides, again and again.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -22,7 +22,7 @@ std::int32_t summed(int ranks, std::size_t i, int round) {
 
 class long_reductions : public ::testing::TestWithParam<bool> {
  protected:
-  communicator& m_comm = the_job().world;
+  communicator& m_comm = fixture().world;
   std::vector<std::int32_t> m_input = std::vector<std::int32_t>(n);
   std::vector<std::int32_t> m_output = std::vector<std::int32_t>(n, -1);
   bool in_place() const { return GetParam(); }

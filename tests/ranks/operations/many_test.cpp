@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Many operations of all sorts, several communicators, several threads.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <chrono>
 #include <functional>
@@ -130,14 +130,14 @@ class stream {
 };
 
 TEST(many, mixed_operations_back_to_back) {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   stream(j.world, 1).run(2000);
 }
 
-TEST(many, in_order_queue) { stream(the_job().in_order_world, 2).run(150); }
+TEST(many, in_order_queue) { stream(fixture().in_order_world, 2).run(150); }
 
 TEST(many, threads_with_a_communicator_each) {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   if (has_one_lane(j.queue)) GTEST_SKIP() << one_lane;
   std::vector<communicator> comms;
   comms.push_back(j.world.dup());
@@ -150,7 +150,7 @@ TEST(many, threads_with_a_communicator_each) {
 }
 
 TEST(many, communicators_come_and_go) {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   for (int round = 0; round < 5; ++round) {
     auto comm = j.world.dup();
     auto half = comm.split(comm.rank() % 2, -comm.rank());

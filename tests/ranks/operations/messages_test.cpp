@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Sends and receives among other operations.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -22,7 +22,7 @@ std::vector<int> pattern(std::size_t n, int key) {
 // Rank 0 is inside a collective, which the library may execute by a call that blocks, while the
 // last rank needs its messages before it joins.
 TEST(messages, go_on_while_a_collective_blocks) {
-  auto comm = the_job().aside.dup();
+  auto comm = fixture().aside.dup();
   const int last = comm.size() - 1;
   if (last == 0) GTEST_SKIP() << "needs two ranks";
   for (const std::size_t n : {std::size_t{1}, std::size_t{300000}}) {
@@ -51,7 +51,7 @@ TEST(messages, go_on_while_a_collective_blocks) {
 // All ranks with all ranks, themselves too, in groups of both forms, with the tags in opposite
 // order at both ends and collectives in between; on ordinary memory and on the communicator's.
 TEST(messages, in_groups_among_collectives) {
-  auto comm = the_job().aside.dup();
+  auto comm = fixture().aside.dup();
   const int p = comm.size(), r = comm.rank();
   constexpr int tags = 3;
   const std::size_t most = 100000, all = most * tags * static_cast<std::size_t>(p);
@@ -99,7 +99,7 @@ TEST(messages, in_groups_among_collectives) {
 // The same calls over and over, on the same memory: what they carry changes, and at times their
 // counts and tags do.
 TEST(messages, of_repeated_calls_are_those_of_each_call) {
-  auto comm = the_job().aside.dup();
+  auto comm = fixture().aside.dup();
   const int p = comm.size(), r = comm.rank(), next = (r + 1) % p, before = (r + p - 1) % p;
   constexpr std::size_t most = 20000;
   std::vector<int> send(most), recv(most), group_send(2 * most), group_recv(2 * most);
@@ -139,7 +139,7 @@ TEST(messages, of_repeated_calls_are_those_of_each_call) {
 }
 
 TEST(messages, of_repeated_calls_with_wrong_lengths_fail_alone) {
-  auto comm = the_job().aside.dup();
+  auto comm = fixture().aside.dup();
   if (comm.size() == 1) GTEST_SKIP() << "needs two ranks";
   std::vector<int> memory(8, -1);
   for (int round = 0; round < 20; ++round) {
@@ -167,7 +167,7 @@ TEST(messages, of_repeated_calls_with_wrong_lengths_fail_alone) {
 // A thread of rank 0 waits for a message that the last rank sends only once it has one from another
 // thread of rank 0, which comes later.
 TEST(messages, of_another_thread_overtake_a_blocking_receive) {
-  auto comm = the_job().aside.dup();
+  auto comm = fixture().aside.dup();
   const int last = comm.size() - 1;
   if (last == 0) GTEST_SKIP() << "needs two ranks";
   for (int round = 0; round < 5; ++round) {

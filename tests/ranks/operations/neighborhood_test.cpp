@@ -2,13 +2,13 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Collectives between neighbours, on grids and other graphs.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 namespace sucl::testing {
 namespace {
 
 struct neighborhoods : ::testing::Test {
-  communicator& world = the_job().world;
+  communicator& world = fixture().world;
   const int rank = world.rank();
   const int size = world.size();
 };

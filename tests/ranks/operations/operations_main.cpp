@@ -1,13 +1,13 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <cstdio>
 
 int main(int argc, char** argv) {
   try {
     sucl::runtime rt{argc, argv};
-    sucl::testing::job j;
+    sucl::testing::rank_fixture j;
     j.queue = sycl::queue(sycl::cpu_selector_v);
     j.in_order =
         sycl::queue(j.queue.get_context(), j.queue.get_device(), sycl::property::queue::in_order{});

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Operations run in issue order on every rank, and no rank waits without need.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t n = 1000;
 
 struct order : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   sycl::queue& q = j.queue;
   communicator& world = j.world;
   const int rank = world.rank();

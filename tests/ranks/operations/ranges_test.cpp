@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Ranges of elements and single values instead of pointers, and messages to and from no rank.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <array>
 #include <complex>
@@ -29,7 +29,7 @@ static_assert(!detail::can_receive<std::span<const int>&>());
 #endif
 
 struct ranges : ::testing::Test {
-  communicator& world = the_job().world;
+  communicator& world = fixture().world;
   blocking_communicator now = world.blocking();
   const int rank = world.rank();
   const int size = world.size();
@@ -172,7 +172,7 @@ TEST_F(no_rank_messages, are_repeated) {
 }
 
 TEST_F(no_rank_messages, order_events_behind_their_dependencies) {
-  latch held(the_job().queue);
+  latch held(fixture().queue);
   std::vector<int> got(1, -1);
   auto done = world.recv(got, no_rank, 0, {held.event()});
   EXPECT_FALSE(is_complete(done));

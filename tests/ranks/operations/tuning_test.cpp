@@ -2,13 +2,13 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Tuning tables that a program gives to a communicator, and memory that it registers.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 namespace sucl::testing {
 namespace {
 
 struct tuning : ::testing::Test {
-  job& j = the_job();
+  rank_fixture& j = fixture();
   const int rank = j.world.rank();
   const int size = j.world.size();
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Reductions by functions of the program, against a fold in the order of the ranks.
-#include "ranks/job.hpp"
+#include "ranks/fixture.hpp"
 
 #include <cmath>
 
@@ -25,7 +25,7 @@ affine of(int rank, std::size_t i) {
 }
 
 struct user_ops : ::testing::TestWithParam<std::size_t> {
-  communicator& world = the_job().world;
+  communicator& world = fixture().world;
   const int rank = world.rank();
   const int size = world.size();
   const std::size_t n = GetParam();
@@ -113,7 +113,7 @@ TEST_P(user_ops, overlap_with_other_operations) {
 INSTANTIATE_TEST_SUITE_P(counts, user_ops, ::testing::Values(0u, 1u, 5u, 300u, 4096u, 100'001u));
 
 TEST(user_op, wait_for_their_dependencies) {
-  auto& j = the_job();
+  auto& j = fixture();
   shared<double> in(50'000, j.queue, 1.0), out(50'000, j.queue, 0.0);
   const user_op<double> longest([](double a, double b) { return std::hypot(a, b); });
   latch held(j.queue);
@@ -131,7 +131,7 @@ TEST(user_op, wait_for_their_dependencies) {
 }
 
 TEST(user_op, of_one_value_and_without_a_queue) {
-  auto& j = the_job();
+  auto& j = fixture();
   const user_op<int> larger([](int a, int b) { return a > b ? a : b; });
   EXPECT_EQ(larger.allreduce(j.world, 10 * j.world.rank()), 10 * (j.world.size() - 1));
   EXPECT_EQ(larger.allreduce(j.aside, 10 * j.world.rank()), 10 * (j.world.size() - 1));
@@ -144,7 +144,7 @@ TEST(user_op, of_one_value_and_without_a_queue) {
 }
 
 TEST(scaled_sum, of_a_factor_for_each_rank) {
-  auto& j = the_job();
+  auto& j = fixture();
   const int size = j.world.size(), rank = j.world.rank();
   const auto n = static_cast<std::size_t>(1000 * size);
   // Rank r contributes (r + 1) * (i + r): whole numbers, so that the order does not matter.
@@ -167,7 +167,7 @@ TEST(scaled_sum, of_a_factor_for_each_rank) {
 }
 
 TEST(user_op, refuse_counts_that_do_not_fit) {
-  auto& j = the_job();
+  auto& j = fixture();
   const user_op<int> larger([](int a, int b) { return a > b ? a : b; });
   std::vector<int> mine(3, 1), got(3);
   expect_error(errc::invalid_count, [&] {

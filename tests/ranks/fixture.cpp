@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "job.hpp"
+#include "fixture.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -9,7 +9,7 @@
 namespace sucl::testing {
 namespace {
 
-job* g_job = nullptr;
+rank_fixture* g_fixture = nullptr;
 
 // For the ranks that do not print: what failed, and where.
 class failures_only : public ::testing::EmptyTestEventListener {
@@ -28,11 +28,11 @@ class failures_only : public ::testing::EmptyTestEventListener {
 
 }  // namespace
 
-job& the_job() { return *g_job; }
+rank_fixture& fixture() { return *g_fixture; }
 
-job job_on(const sycl::device& device, runtime& rt) {
+rank_fixture make_fixture(const sycl::device& device, runtime& rt) {
   const sycl::context context(device);
-  job j;
+  rank_fixture j;
   j.queue = sycl::queue(context, device);
   j.in_order = sycl::queue(context, device, sycl::property::queue::in_order{});
   j.world = rt.world(j.queue);
@@ -52,16 +52,16 @@ std::vector<std::string> texts_of_ranks(communicator aside, const std::string& m
   return texts;
 }
 
-int run_tests(int argc, char** argv, runtime& rt, job& j) {
+int run_tests(int argc, char** argv, runtime& rt, rank_fixture& j) {
   ::testing::InitGoogleTest(&argc, argv);
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
   if (rt.rank() != 0) {
     delete listeners.Release(listeners.default_result_printer());
     listeners.Append(new failures_only(rt.rank()));
   }
-  g_job = &j;
+  g_fixture = &j;
   const int result = RUN_ALL_TESTS();
-  g_job = nullptr;
+  g_fixture = nullptr;
   return result;
 }
 

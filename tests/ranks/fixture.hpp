@@ -21,8 +21,8 @@
 
 namespace sucl::testing {
 
-/// The job of this process; there is one while tests run.
-struct job {
+/// Queues and communicators of this rank. There is one while tests run.
+struct rank_fixture {
   sycl::queue queue;            ///< out of order
   sycl::queue in_order;         ///< of the same context and device
   communicator world;           ///< of `queue`
@@ -32,16 +32,16 @@ struct job {
   std::function<communicator(const sycl::queue&)> world_with;
   std::function<communicator()> world_without;
 };
-job& the_job();
+rank_fixture& fixture();
 
 /// Both queues on one device, and communicators of all ranks on them. Collective.
-job job_on(const sycl::device& device, runtime& rt);
+rank_fixture make_fixture(const sycl::device& device, runtime& rt);
 
 /// The text of each rank, of 1,023 characters at most. Collective.
 std::vector<std::string> texts_of_ranks(communicator aside, const std::string& mine);
 
 /// Runs every test on each rank of the job. Rank 0 prints, the others only failures.
-int run_tests(int argc, char** argv, runtime& rt, job& j);
+int run_tests(int argc, char** argv, runtime& rt, rank_fixture& j);
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 inline constexpr const char* implementation_name = "adaptivecpp";
