@@ -23,7 +23,7 @@ namespace sucl {
 namespace sycl_layer {
 namespace {
 
-// Where commands get at buffers in the host's memory.
+// The queue whose commands access buffers in the host's memory.
 ::sycl::queue queue_for_host_memory() {
   try {
     return ::sycl::queue(::sycl::cpu_selector_v);

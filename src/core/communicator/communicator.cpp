@@ -211,7 +211,7 @@ std::string communicator::selected_backend_by_event(kind k, std::uint64_t bytes,
   return selected_backend_of(example(k, bytes, t, o), false);
 }
 
-// On memory of the device, where that is not the host's.
+// An example of an operation of this rank, on device memory where the device has its own.
 sucl_operation communicator::example(kind k, std::uint64_t bytes, type t, op o) const {
   sucl_operation record = example_of(k, bytes, t, o);
   check_names(record);

@@ -74,7 +74,7 @@ void communicator_memory::check_room(std::uint64_t bytes) const {
   }
 }
 
-// Until no caller is inside a backend.
+// Waits until no caller is inside a backend.
 void communicator_memory::await_exit(issue_queue::held_lock& lock) {
   m_queue.await_exit(lock);
   m_queue.throw_if_ended();

@@ -28,7 +28,7 @@ class SUCL_CORE_API communicator_memory {
   communicator_memory(communicator_context& c, issue_queue& queue, call_cache& calls)
       : m_context(c), m_queue(queue), m_calls(calls) {}
 
-  // As the functions of `communicator` with these names.
+  // The functions of `communicator` with these names describe them.
 
   void* allocate(std::uint64_t bytes);
   void deallocate(void* memory);

@@ -16,7 +16,7 @@ namespace {
 // One of the flags that members agree on.
 constexpr std::uint32_t is_ready = 1;
 
-// One that ends its runtime comes no more.
+// Whether a member is dead or ends its runtime, so that waiting for it is useless.
 std::int32_t has_gone(void* context, std::int32_t member) {
   const auto& c = *static_cast<const communicator_context*>(context);
   const peer_processes* peers = c.owner->peers();
@@ -90,7 +90,7 @@ bool shrinking::agree(bool ready) {
   return (how.flags & is_ready) != 0;
 }
 
-// A failure is for all members to agree on.
+// A failure is kept in m_failure, for all members to agree on.
 void shrinking::make(const device_services& device) {
   job& of = *m_context.owner;
   m_failure.reset();

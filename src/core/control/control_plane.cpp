@@ -67,7 +67,7 @@ flavour flavour_of_launcher() {
   if (environment_has("OMPI_COMM_WORLD_SIZE="))
     return {"openmpi", "started by Open MPI's launcher"};
   if (environment_has("PMI_RANK=") || environment_has("PMI_SIZE=")) {
-    // Hydra starts both; Intel's leaves more behind.
+    // Hydra starts both MPICH and Intel MPI; Intel's sets more variables.
     if (environment_has("I_MPI_MPIRUN=") || environment_has("I_MPI_HYDRA") ||
         environment_has("I_MPI_INFO"))
       return {"impi", "started by Intel MPI's launcher"};
@@ -110,11 +110,11 @@ launch checked(launch own) {
   return own;
 }
 
-// By the setting `mpi`.
+// The choice where the setting is `mpi`.
 control_plane_choice choose_mpi(const base::config& settings) {
   const flavour launched = flavour_of_launcher();
   const auto started = base::several_without_mpi(variable);
-  // No library of MPI knows what is SuCL's own.
+  // No MPI library knows of a launch of SuCL's own.
   if (started && launched.name.empty() && find_own_launch(variable))
     refuse_alone(*started, "the control plane shall be mpi, and no launcher of MPI has started it");
   control_plane_choice found = over_mpi(settings, detect_flavour());

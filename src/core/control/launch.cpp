@@ -46,7 +46,7 @@ std::uint64_t hash(const std::string& text) {
   return value;
 }
 
-// Below the ports that systems give for any free port.
+// A port below those that the system hands out.
 std::uint16_t port_of_job(const std::string& name) {
   constexpr std::uint64_t first = 12000, ports = 20000;
   return static_cast<std::uint16_t>(first + hash(name) % ports);

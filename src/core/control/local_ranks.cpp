@@ -55,7 +55,7 @@ struct exchange_state {
   std::optional<error_info> failure;
 };
 
-// What is given up may still be written to.
+// Never frees an exchange that was given up, because its memory may still be written to.
 void keep_for_good(std::unique_ptr<exchange_state> e) {
   static std::mutex mutex;
   static auto& kept = *new std::vector<std::unique_ptr<exchange_state>>;
@@ -149,14 +149,14 @@ sucl_status ended() {
                          "Use SuCL between the start and the end of its runtime.");
 }
 
-// What fails between processes names them by their own numbers.
+// An error between processes names processes, not the ranks of the group: the text says so.
 error_info between_processes(sucl_status status) {
   error_info info = take_last(status);
   info.message = "between the processes of the job, which have several ranks each: " + info.message;
   return info;
 }
 
-// Once all ranks of this process have come.
+// Called once all ranks of this process have arrived.
 void begin(rank_board& b, exchange_state& e) {
   e.all.resize(e.mine.size() * static_cast<std::size_t>(b.processes));
   if (!b.over) {
@@ -234,7 +234,7 @@ sucl_status test(sucl_group* g, sucl_oob_request* request, std::int32_t* done) {
   });
 }
 
-// The core's own channel waits as long as it is worth it.
+// Waits as exchanges of the core do: until waiting becomes useless.
 sucl_status allgather(sucl_group* g, const void* mine, void* all, std::uint64_t bytes) {
   sucl_oob channel{&local_ranks_control(), g};
   return services().oob_allgather(&channel, mine, all, bytes);

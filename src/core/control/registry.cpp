@@ -76,7 +76,7 @@ constexpr const char* rebuild_hint =
     "Rebuild the module against the headers in sucl/abi of this SuCL, or use the SuCL that it was "
     "built for.";
 
-// Every version of a table begins so.
+// The fields with which every version of a table begins.
 struct table_head {
   std::uint32_t struct_size;
   std::uint32_t abi_major;

@@ -65,7 +65,7 @@ sucl_status check(const sucl_oob* oob) {
   return SUCL_SUCCESS;
 }
 
-// Until it is done, or not worth waiting for any more.
+// Waits until the exchange is done or waiting for it has become useless.
 sucl_status await(const sucl_bootstrap& control, sucl_group* group, sucl_oob_request* request) {
   constexpr std::chrono::microseconds spin{50};
   const auto begin = std::chrono::steady_clock::now();

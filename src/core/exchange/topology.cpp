@@ -181,7 +181,7 @@ std::vector<rank_record> records_of(const std::vector<std::string>& texts) {
   return records;
 }
 
-// By machine: several nodes may be declared on one.
+// Counts ranks by machine, not by node: several nodes may be declared on one machine.
 bool are_oversubscribed(const std::vector<rank_record>& records) {
   std::map<std::string, std::pair<processor_set, std::size_t>> machines;
   for (const rank_record& r : records) {

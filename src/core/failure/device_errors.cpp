@@ -25,7 +25,7 @@ bool is_fault(int code) {
   return code == 214 || code == 220 || code == 700 || code == 702 || code == 710 ||
          (code >= 714 && code <= 719);
 }
-// What only a launch gives.
+// Whether only a launch returns this error.
 bool is_of_launch(int code) { return code == 9 || code == 98 || code == 209 || code == 701; }
 
 // Among the libraries of the SYCL runtime, which has launched with them.

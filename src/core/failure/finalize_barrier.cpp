@@ -89,7 +89,7 @@ void finalize_barrier::start(const call_checksum& mine) {
 
 finalize_barrier::outcome finalize_barrier::wait() {
   outcome found = wait_for_all();
-  // Then the control plane ends without the others.
+  // With a limit the control plane ends without the others.
   if (m_limit.count() > 0) found.obstacle.clear();
   return found;
 }

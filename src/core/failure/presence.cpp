@@ -67,7 +67,7 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
-// The process that listens there; 0: none does.
+// The process that listens at the address of this rank; 0: none.
 pid_t listener(const std::string& job, int rank) {
   sockaddr_un address;
   const socklen_t length = address_of(job, rank, address);

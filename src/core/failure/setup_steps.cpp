@@ -73,7 +73,7 @@ void setup_steps::add(setup_step& s) {
   {
     const std::lock_guard lock(m_mutex);
     m_steps.push_back(&s);
-    // The failure of an earlier one is not that of this one.
+    // Steps with the same label are numbered, so that a failure of one is not taken for another.
     auto& begun = s.m_begun ? *s.m_begun : m_begun;
     const auto before = s.m_members.empty() ? 0 : begun[s.m_label]++;
     if (before > 0) s.m_label += " (#" + std::to_string(before + 1) + ")";
@@ -88,7 +88,7 @@ void setup_steps::remove(setup_step& s) {
   if (m_peers) m_peers->exit(s.m_line);
 }
 
-// Why it is useless to continue waiting in this step, if it is.
+// Why waiting in this step is useless; nothing while it is not.
 std::optional<diagnosis> setup_steps::diagnose(setup_step& s, clock::time_point now) const {
   if (!m_peers) return diagnose_late(s, now);
   const std::string what = s.m_label + " cannot be done: ";
@@ -144,7 +144,7 @@ std::vector<int> setup_steps::died_in_finalize(const setup_step& s) const {
   return died;
 }
 
-// The same once the timeout is over.
+// Why waiting is useless once the timeout is over.
 std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
                                                     clock::time_point now) const {
   const auto waited = now - s.m_since.load();
@@ -216,7 +216,7 @@ bool setup_steps::end_if_stuck(setup_step& s, clock::time_point now) {
     s.m_failing_since.reset();
     return false;
   }
-  // The thread may return from its call and throw this itself.
+  // For a moment the thread may still return from its call and throw this itself.
   if (!s.m_failing_since) s.m_failing_since = now;
   if (m_peers && now - *s.m_failing_since < grace_time) return false;
   if (m_peers) m_peers->fail(*why);

@@ -8,7 +8,7 @@
 
 namespace sucl::core {
 
-// Whether the backend can order it on a stream, as it is.
+// Whether the backend can order the operation on a stream, natively.
 bool stream_path::orders(const sucl_operation& record, const layouts& layout,
                          const backend_instance& c) const {
   const transfer_format& w =

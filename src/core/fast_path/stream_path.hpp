@@ -23,7 +23,7 @@ class SUCL_CORE_API stream_path {
   /// Both must outlive this object.
   stream_path(communicator_context& c, issue_queue& queue) : m_context(c), m_queue(queue) {}
 
-  // As the functions of `communicator` with these names.
+  // The functions of `communicator` with these names describe them.
 
   std::optional<ticket> issue_on_stream(const sucl_operation& record, const layouts& layout);
   bool would_order_on_stream(const sucl_operation& record);

@@ -35,7 +35,8 @@ bool same_count(sucl_kind k) { return moves_data(k) && !has_counts(k); }
 // With a root, only the root's buffers show whether it works in place.
 bool same_in_place(sucl_kind k) { return moves_data(k) && !has_root(k); }
 
-// In the order in which a difference says most.
+// The arguments that are compared. The first one that differs is reported, so those that explain
+// most come first.
 const std::vector<field>& fields() {
   static const std::vector<field> table{
       {"origin", always,

@@ -268,7 +268,7 @@ void check_sizes(const sucl_operation& o, int size) {
   check(o.recv_count);
   for (const auto* array : {o.send_counts, o.send_displs, o.recv_counts, o.recv_displs})
     for (int r = 0; array && r < size; ++r) check(array[r]);
-  // Blocks end where their displacements and counts together say.
+  // The sum of the counts and the end of the farthest block must fit into the address space.
   const auto check_ends = [&](const std::uint64_t* counts, const std::uint64_t* displs) {
     base::bytes_of(std::max(sum(counts, size), end_of(counts, displs, size)), o.element_size);
   };

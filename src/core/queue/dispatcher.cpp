@@ -63,7 +63,7 @@ bool dispatcher::post(op_request& n) const {
   return n.request == nullptr;
 }
 
-// None may end the progress thread.
+// Any exception becomes an error: none may end the progress thread.
 error_info dispatcher::caught(const sucl_operation& record) const {
   error_info info;
   try {

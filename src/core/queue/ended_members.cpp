@@ -21,7 +21,7 @@ std::string operations(std::uint64_t number) {
   return std::to_string(number) + (number == 1 ? " operation" : " operations");
 }
 
-// Whether a member that has ended so is missing in an operation.
+// Whether an operation needs a member that has ended the communicator this way.
 bool is_missing(int member, const communicator_end& end, const sucl_operation& o,
                 std::uint64_t turn) {
   if (is_point_to_point(o.kind)) {
@@ -57,7 +57,7 @@ void ended_members::read(const peer_processes& peers, std::uint64_t ends) {
   }
 }
 
-// With a timeout the watchdog does.
+// Looks for members that have died, unless the watchdog does, as with a timeout.
 void ended_members::check_for_deaths(const peer_processes& peers, time_point now) {
   if (m_context.watched() || now - m_last_death_check < death_check_interval) return;
   m_last_death_check = now;
@@ -122,7 +122,7 @@ error_info ended_members::describe_end(const ended& how, const std::vector<int>&
   const std::string after =
       " after " + (is_replay(waits_in) ? operations(how.end.replays) + " that it replayed"
                                        : operations(how.end.calls));
-  // All that wait get this one, from the first of them.
+  // All waiting ranks get the text of the first of them.
   if (!is_lost)
     return mismatch_error(names + "ended " + m_context.label + after + ", and others wait in " +
                           what);

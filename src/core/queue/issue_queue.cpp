@@ -72,7 +72,7 @@ sucl_operation issue_queue::record(const sucl_operation& operation) {
   return recorded;
 }
 
-// What has been called and is not ready may wait for it.
+// The replay goes before calls that are not ready, because these may wait for it.
 issue_result issue_queue::replay(const sucl_operation& recorded, const layouts& layout,
                                  const observer& watch) {
   held_lock lock(m_mutex);
@@ -332,7 +332,7 @@ void issue_queue::assist(const ticket& t) {
     m_context.owner->waiting();
     rest.after(finished);
   }
-  // What is still in flight has only the progress thread now.
+  // The last assistant leaves operations in flight to the progress thread.
   if (m_assistants.fetch_sub(1, std::memory_order_acq_rel) == 1 && progress()) m_waker.wake();
 }
 
@@ -485,7 +485,7 @@ progress_status issue_queue::snapshot() {
   if (n->at.load() == phase::posted) {
     s.since = n->posted;
   } else {
-    // What it waited for before is the program's own.
+    // Time counts from when the operation is ready: what it waits for before is the program's own.
     if (m_seen_ready.first != n->issued) m_seen_ready = {n->issued, clock::now()};
     s.since = m_seen_ready.second;
   }

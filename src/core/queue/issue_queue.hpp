@@ -264,7 +264,7 @@ class SUCL_CORE_API issue_queue {
   void post(op_request& n);
   bool test(op_request& n);
   void test_all();
-  // It is posted now, or about to be.
+  // Moves an operation that is posted, or about to be, to those in flight.
   void start(op_request& n) {
     m_flight.push_back(&n);
     if (!is_point_to_point(n.record.kind)) last_turn(n) = n.turn;

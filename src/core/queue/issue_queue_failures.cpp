@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// What becomes of a queue whose operations cannot be done.
+// The functions of a queue whose operations cannot be done.
 #include "core/queue/issue_queue.hpp"
 #include "core/support/backoff.hpp"
 

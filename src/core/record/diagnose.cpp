@@ -20,7 +20,7 @@ namespace {
 
 bool is_message(const recorded_call& e) { return is_point_to_point(e.call.kind); }
 
-// What was given up was waited for.
+// Operations that were given up are not over: their rank has waited in them.
 bool is_over(const recorded_call& e) {
   return e.state == record_state::done || e.state == record_state::enqueued;
 }
@@ -164,8 +164,8 @@ std::optional<waiting> waiting_in(const stream& s) {
 const char* are(const std::vector<int>& ranks) { return ranks.size() == 1 ? " is " : " are "; }
 const char* have(const std::vector<int>& ranks) { return ranks.size() == 1 ? " has " : " have "; }
 
-// A hint for the user, if it is one.
-std::string ranks_and_stream(const stream& s, const std::vector<int>& ranks) {
+// The ranks; of a single one also its process and host, where the user can look.
+std::string ranks_and_process(const stream& s, const std::vector<int>& ranks) {
   std::string text = ranks_text(ranks);
   if (ranks.size() != 1) return text;
   const rank_history& h = *s.ranks.at(ranks.front()).history;
@@ -200,7 +200,7 @@ std::string message_text(const recorded_call& e) {
   return text + " with tag " + std::to_string(e.message_tag);
 }
 
-// Where a rank is that others wait for.
+// In which other operation a rank is that others wait for.
 std::string elsewhere(const rank_history& h, std::uint64_t besides) {
   const recorded_call* e = open_entry(h, besides);
   if (!e) e = open_message(h);
@@ -225,7 +225,7 @@ std::string missing_text(const stream& s, const waiting& w) {
 }
 
 std::string late_text(const stream& s, const waiting& w) {
-  std::string text = ranks_and_stream(s, w.late) + are(w.late) + "late: " + waits_text(s, w) +
+  std::string text = ranks_and_process(s, w.late) + are(w.late) + "late: " + waits_text(s, w) +
                      ", which " + ranks_text(w.late) + have(w.late) + "not called";
   if (w.late.size() != 1) return text;
   const std::string where = elsewhere(*s.ranks.at(w.late.front()).history, s.communicator);
@@ -340,7 +340,7 @@ std::optional<std::string> stuck_text(const streams& all) {
     if (w->held.empty())
       return "all ranks have called " + call + ", and " + ranks_text(w->inside) + have(w->inside) +
              "not finished it: the network, or the backend, makes no progress";
-    return ranks_and_stream(s, w->held) + have(w->held) + "called " + call +
+    return ranks_and_process(s, w->held) + have(w->held) + "called " + call +
            ", but not begun it: what it depends on is not done there";
   }
   return std::nullopt;

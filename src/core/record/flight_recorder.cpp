@@ -49,7 +49,7 @@ std::array<char, 1025> hidden(const std::array<char, 1024>& path) noexcept {
   return other;
 }
 
-// What was written for jobs of long ago.
+// Removes records that are older than a week.
 void remove_old(const fs::path& folder) {
   constexpr auto kept = std::chrono::hours(24 * 7);
   std::error_code ignored;
@@ -110,7 +110,7 @@ flight_recorder::~flight_recorder() {
   if (m_descriptor >= 0) close(m_descriptor);
 }
 
-// In a signal handler too.
+// May run in a signal handler.
 void flight_recorder::make_folder() const noexcept {
   std::array<char, 1024> path = m_path;
   for (std::size_t i = 1; i < path.size() && path[i]; ++i)

@@ -30,7 +30,7 @@ std::string text_of(const std::array<char, N>& chars) {
   return text;
 }
 
-// What is printed, or is an index, is what it can be.
+// Whether the fields that are printed or used as indices have values that exist.
 bool is_valid(const record_entry& e) {
   const bool kind = (e.kind >= 0 && e.kind < SUCL_KIND_COUNT) || e.kind == compiled_plan_kind;
   const record_state state = e.state;

@@ -119,7 +119,7 @@ backend_creation::agreement backend_creation::agree_on_part(const error_info& pr
     if (results[r].code != SUCL_ERROR_OUT_OF_MEMORY || v.no_memory) continue;
     v.no_memory.emplace();
     v.no_memory->code = errc::out_of_memory;
-    // What every rank says they have agreed on already.
+    // A text that is the same on all ranks has been agreed on already.
     const bool agreed = std::all_of(results.begin(), results.end(), [&](const creation_result& c) {
       return std::strcmp(c.text, results[r].text) == 0;
     });

@@ -36,7 +36,7 @@ bool wants_memory(const base::config& settings, const built_in_list& built_ins) 
   });
 }
 
-// The names of those that use shared memory, in a line.
+// The names of the built-in backends that use shared memory, in a line.
 std::string memory_users(const built_in_list& built_ins) {
   std::string text;
   for (const built_in_backend* b : built_ins)
@@ -141,7 +141,7 @@ void backend_set::create_network(backend_creation& c) {
   if (obstacle.empty()) m_by_index[i] = static_cast<int>(m_all.size()) - 1;
 }
 
-// Every rank says what the first of them says that cannot.
+// Every rank gets the reason of the first rank that has no network.
 error_info backend_set::no_network(const backend_creation& c) const {
   error_info why = m_no_network;
   const auto texts = exchange(c.oob, c.size(), why.message + '\n' + why.hint);
@@ -218,7 +218,7 @@ void backend_set::add_built_in(backend_creation& c, const built_in_backend& b,
   built_in_comm* const own = made.own.get();
   const bool configured = index < m_by_index.size();
   if (configured) add_layers(c, made);
-  // What is reduced in two steps is reduced in another order.
+  // Reducing in two steps changes the order of the reduction, which `strict` forbids.
   made.formats =
       std::make_unique<transfer_formats>(made.via, m_platform, m_strict && made.traits.composed);
   m_all.push_back(std::move(made));
@@ -310,7 +310,7 @@ bool backend_set::usable(int backend, const sucl_operation& record) {
   const backend_instance& c = m_all[static_cast<std::size_t>(index)];
   const transfer_format& w =
       c.formats->of(record.kind, record.type, record.op, record.element_size);
-  // What would be converted on the host first is better off there.
+  // A composed backend is not chosen where the host would have to convert or fold.
   return w.supported && !(c.traits.composed && (w.convert || w.fold));
 }
 

@@ -135,7 +135,7 @@ error_info call_board::report_mismatch(std::uint64_t number, std::uint64_t histo
   return report_mismatch(describe_difference(calls, static_cast<std::uint32_t>(history)));
 }
 
-// The first one to find something says what it is.
+// The rank that finds a mismatch first writes the error for all.
 error_info call_board::report_mismatch(const std::string& what) const {
   std::uint64_t none = 0;
   if (word(m_first + state_at).compare_exchange_strong(none, being_written)) {

@@ -111,7 +111,7 @@ struct compiler {
       const base::backend_entry& b = c.backends[i];
       if (b.name == reference_backend || b.name == c.default_backend) continue;
       if (is_built_in(b.name)) continue;
-      // One only provides memory, the other comes last.
+      // The first only provides memory, and the second is added last.
       if ((b.name == memory_backend_name || b.name == network_backend_name) && b.platforms.empty())
         continue;
       if (!b.enabled && b.platforms.empty()) continue;
@@ -130,7 +130,7 @@ struct compiler {
                        [&](const built_in_backend* b) { return b->name() == name; });
   }
 
-  // Those that use others come before what they use.
+  // Backends that use others come before those.
   void add_built_ins(sucl_kind what, candidate_position position) {
     candidate_list mine(c, scope, list);
     for (auto b = built_ins.rbegin(); b != built_ins.rend(); ++b) {
@@ -170,7 +170,7 @@ std::vector<bool> message_backends(const selection_table& table, const base::con
   return yes;
 }
 
-// What comes before a backend for some message, or nothing.
+// A candidate that precedes a backend for some message; null: none does.
 const candidate* before(int backend, const std::vector<bool>& supporting,
                         const std::vector<candidate>& list) {
   for (const candidate& c : list) {

@@ -98,7 +98,7 @@ void decide_scratch(staging_plan& a, const sucl_operation& op, const transfer_fo
     return at && (converts || scattered(layout) || !w.reaches(memory) || (sliced && blocks));
   };
   const bool divides = w.convert && r.sink && op.recv_memory == SUCL_MEMORY_DEVICE;
-  // What messages replace must have been copied before they come.
+  // A block that messages overwrite must be copied before they arrive.
   const bool replaces = r.from_recv && r.sink && a.as_messages;
   const bool source_blocks = has_source_blocks(op.kind);
   const bool sink_blocks = has_sink_blocks(op.kind);

@@ -17,7 +17,7 @@ std::uint64_t wire_count(const slice& s, const side& end) {
   return end.present ? end.wire_count(s.first, s.last) : 0;
 }
 
-// The side whose memory recv of the backend stands for.
+// The side of the operation that the backend's recv memory belongs to.
 const side& recv_side(const task& t) { return t.sink.present ? t.sink : t.source; }
 
 unsigned char* direct(const side& end, std::uint64_t first) {

@@ -90,7 +90,7 @@ transfer_format transfer_formats::find_moved(sucl_kind kind, sucl_type type, suc
   found.fold = find_fold(type, op);
   found.moved = moved;
   found.streams = false;
-  // The host folds.
+  // The host folds, so device memory needs staging.
   found.memories &= ~(1u << SUCL_MEMORY_DEVICE);
   found.supported = found.supported && found.fold && found.reaches(SUCL_MEMORY_SYSTEM);
   return found;

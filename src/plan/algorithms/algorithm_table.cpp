@@ -111,7 +111,7 @@ table algorithms_of_hierarchies() {
   };
 }
 
-// Those of the executor, on memory of the host.
+// Algorithms that the executor runs, on memory of the host.
 table algorithms_of_shared_memory() {
   return {
       {"staged_one_shot",

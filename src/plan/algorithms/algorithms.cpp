@@ -60,7 +60,7 @@ std::int64_t product(const std::vector<int>& list) {
 
 bool pipelines(kind k) { return k == kind::allreduce || k == kind::reduce || k == kind::broadcast; }
 
-// Without digits that have one value.
+// The factors other than 1: a digit with one value does nothing.
 by_digits_options options_of(const recipe& r) {
   by_digits_options o{{}, {}, r.split, r.pipeline, r.stagger, r.algorithm == "packed_digits"};
   for (std::size_t i = 0; i < r.hierarchy.size(); ++i) {

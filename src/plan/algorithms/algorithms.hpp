@@ -45,7 +45,7 @@ std::string to_text(const recipe& r);
 /// Reads what to_text() writes. Throws invalid_argument.
 recipe recipe_from_text(std::string_view text);
 
-/// What there is.
+/// An algorithm that a recipe can name.
 struct algorithm_info {
   const char* name;
   const char* summary;

@@ -28,7 +28,7 @@ struct word_row {
 };
 constexpr range up_to_ranks{0, max_ranks};
 constexpr range factors{1, max_ranks};
-// Each of these multiplies what a plan has of instructions.
+// Each of these parameters multiplies the number of instructions of a plan.
 constexpr range pieces{1, 4096};
 constexpr std::array<numbers_row, 3> numbers_rows{{{"radices", &recipe::radices, factors},
                                                    {"hierarchy", &recipe::hierarchy, factors},

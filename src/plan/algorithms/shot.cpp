@@ -15,7 +15,7 @@ class staging_area {
  public:
   void need(std::uint64_t begin, std::uint64_t end) { m_parts.push_back({begin, end, 0}); }
 
-  // Joins what touches. Returns the bytes that scratch must have.
+  // Joins adjacent parts. Returns the bytes that scratch must have.
   std::uint64_t settle() {
     std::sort(m_parts.begin(), m_parts.end(),
               [](const part& a, const part& b) { return a.begin < b.begin; });
@@ -187,7 +187,7 @@ class one_shot_maker {
     }
   }
 
-  // Users' memory is theirs again when no rank reads it any more.
+  // The memory belongs to the program again when no rank reads it any more.
   void release() {
     for (int from = 0; from < m_ranks; ++from)
       for (const int reader : m_readers[at(from)]) m_builder.signal(reader, from, 1);

@@ -98,7 +98,7 @@ void allreduce(builder& b, const recipe& r) {
   }
 }
 
-// The heads of all nodes; the root is that of its own.
+// The leaders of all nodes; the root leads its own.
 std::vector<std::vector<int>> nodes_by_root(const builder& b, const recipe& r, int& root_node) {
   auto nodes = members_of(r.nodes);
   for (std::size_t n = 0; n < nodes.size(); ++n) {

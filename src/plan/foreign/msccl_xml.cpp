@@ -230,7 +230,7 @@ class translator {
       }
   }
 
-  // Which steps others of their rank wait for.
+  // The steps that other steps of the same rank wait for.
   void note_waits() {
     for (const auto& [self, b] : m_blocks)
       for (const step& s : b->steps) {

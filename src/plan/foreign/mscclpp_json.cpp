@@ -207,7 +207,7 @@ class translator {
     const packet_use use = packets_of(o);
     for (std::size_t i = use.from; i < o.from.size(); ++i)
       for_packets(here.rank, o.from[i], o, [&](const std::vector<operation_id>& writers) {
-        // Nothing comes: it waits for ever.
+        // No packet is written here, so the operation waits for ever.
         const operation_id writer = writers.empty() ? operation_id{here.rank, -1, 0} : writers[0];
         if (!m_packets.try_emplace({writer, here}, 0).second) return;
         m_packets[{writer, here}] = ++m_flags;
@@ -343,7 +343,7 @@ class translator {
     }
   }
 
-  // Packets come before what is in plain memory.
+  // Packets are folded before values in plain memory.
   void fold(const operation_id& here, const operation& o, bool packets) {
     const std::uint64_t bytes = bytes_of(o.from[0], o);
     const address acc = m_builder.scratch(here.rank, bytes);

@@ -12,7 +12,7 @@ bool same_way(const flow& a, const flow& b) {
   return a.from == b.from && a.to == b.to && a.level == b.level;
 }
 
-// Adds up flows of the same way.
+// Adds up flows with the same source and destination.
 void merge(std::vector<flow>& list) {
   std::sort(list.begin(), list.end(), [](const flow& a, const flow& b) {
     return std::tie(a.from, a.to, a.level) < std::tie(b.from, b.to, b.level);

@@ -23,7 +23,7 @@ range range_of(space where, std::uint64_t offset, std::uint64_t bytes) {
 range read_by(const instruction& i) { return range_of(i.src, i.src_offset, i.bytes); }
 range written_by(const instruction& i) { return range_of(i.dst, i.dst_offset, i.bytes); }
 
-// Ranges in order, which tell what overlaps one of them.
+// Sorted ranges, to find those that overlap one of them.
 class ranges {
  public:
   void clear() { m_all.clear(); }
@@ -39,7 +39,7 @@ class ranges {
     const std::size_t n = before(r.to);
     return n > 0 && m_reach[n - 1] > r.from;
   }
-  // Others than `r`, which is one of them.
+  // Whether ranges other than `r`, which is one of them, overlap it.
   bool others_overlap(const range& r) const {
     const std::size_t own = before(r.from);
     return (own > 0 && m_reach[own - 1] > r.from) ||

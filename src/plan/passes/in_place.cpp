@@ -72,7 +72,7 @@ schedule staged(schedule s, space from) {
   return s;
 }
 
-// The same with its input read from recv.
+// The same schedule, which reads its input from recv.
 schedule redirected(schedule s) {
   s.what.in_place = true;
   std::vector<input_address> inputs;

@@ -8,7 +8,7 @@
 namespace sucl::plan {
 namespace {
 
-// Far from the flags of algorithms, which count channels.
+// The first flag: larger than those of algorithms, which count channels.
 constexpr std::uint64_t first_flag = std::uint64_t{1} << 32;
 
 // A stage is what a fence finishes, if it finishes anything.

@@ -97,7 +97,7 @@ void whole_phase(const member_view& v, const phase& p, window w) {
   }
   v.b.fence(rank);
   landing[static_cast<std::size_t>(digit)] = v.input(w);
-  // What is folded into is the first one's memory, or the second's.
+  // The fold goes to the memory of the first part, or of the second.
   const int first = direct >= 0 ? direct : digit == 1 ? 1 : 0;
   const address to = landing[static_cast<std::size_t>(first)];
   for (int d = 0; d < f; ++d)

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// Deeper than plans are, and than what follows could bear.
+// Plans are not so deep, and the recursion of readers could overflow the stack.
 constexpr int max_depth = 16;
 
 std::string hexadecimal(std::uint64_t n) {
@@ -60,7 +60,7 @@ void put(std::string& out, const instruction& i) {
          "," + std::to_string(i.bytes) + "," + std::to_string(i.level) + "]";
 }
 
-// Reads with the path and the line in every complaint.
+// Reads a plan; every error names the path and the line.
 class reader {
  public:
   reader(const json& root, std::string_view text) : m_root(root), m_text(text) {}

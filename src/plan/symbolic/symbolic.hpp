@@ -124,7 +124,7 @@ class memory {
     std::uint32_t index = 0;
   };
 
-  /// The cost has to stay.
+  /// `cost` must outlive this object.
   void reset(std::uint64_t bytes, access start, proof_cost& cost);
   std::uint64_t bytes() const { return m_bytes; }
 

@@ -501,7 +501,7 @@ class symmetric_checker {
       wrong(fault::result, "it is not what rank " + std::to_string(owner) + " contributes");
   }
 
-  // Translations of a copy are looked at one by one.
+  // Translations of a copy are checked one by one.
   std::int32_t only_rank(std::uint64_t offset, value v) const {
     return reduces(m_schedule.what.kind) || offset > max_bytes ? no_channel : v.by;
   }

@@ -23,7 +23,7 @@ translated_value translated_values::translate(translated_value v, int by) const 
 }
 
 std::pair<int, int> translated_values::common(translated_value a, translated_value b) const {
-  // Where only one of the two moves, it tells how far.
+  // Where only one of the two moves, that one says how far.
   const std::uint64_t only_b = m_nodes[a.node].unmoved_by & ~m_nodes[b.node].unmoved_by;
   const int by = m_ranks.add(a.by, m_ranks.subtract(b.by, m_ranks.without(b.by, only_b)));
   const std::uint64_t either = m_nodes[a.node].unmoved_by | m_nodes[b.node].unmoved_by;

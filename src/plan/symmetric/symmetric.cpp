@@ -21,7 +21,7 @@ std::uint64_t moved(const symmetric_schedule& s, space where, std::uint64_t offs
     base::fail(errc::invalid_argument, "an instruction has no translation to other ranks",
                "Prove the plan first.");
   if (in_place) return offset;
-  // All that differ in the inner dimensions only stay together.
+  // Cells that differ only in the inner dimensions stay together.
   const std::uint64_t to = translated(s.ranks, *at.in, at.first, by);
   return at.in->offset + to / at.count * at.count * at.in->cell;
 }

@@ -73,7 +73,7 @@ void clocks::make_groups(const schedule& s) {
     for (std::uint32_t c = 0; c < channels_of(r); ++c) m_threads[m_first[r] + c].index = w++;
     if (m_shared[r]) m_start[r] = w++;
   }
-  // Before any of it is taken.
+  // Charges the memory before it is allocated.
   for (std::size_t r = 0; r < ranks; ++r)
     m_cost.take_bytes(channels_of(r) *
                       clock_bytes(width[joined.find(static_cast<std::uint32_t>(r))]));

@@ -34,7 +34,7 @@ class clocks {
   };
   using snapshot = std::shared_ptr<const publication>;
 
-  /// The cost has to stay.
+  /// `cost` must outlive this object.
   clocks(const schedule& s, proof_cost& cost);
 
   std::uint32_t threads() const { return static_cast<std::uint32_t>(m_threads.size()); }

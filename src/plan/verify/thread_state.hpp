@@ -42,7 +42,7 @@ struct thread_state {
     return static_cast<std::uint32_t>(posted.size() - 1);
   }
 
-  /// Lets go of what is finished, now and then.
+  /// Frees finished transfers, now and then.
   void close_finished() {
     const std::uint32_t closed = finished - first_open;
     if (closed < open.size() && closed < 64) return;

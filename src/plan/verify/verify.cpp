@@ -305,7 +305,7 @@ void checker::one_sided(std::uint32_t t) {
   write(t, me.pc, as);
 }
 
-// What a finished receive brought.
+// Writes the message of a finished receive.
 void checker::take_in(std::uint32_t t, const instruction& i, symbol value) {
   memory& m = of(state(t), i, i.dst);
   segment& g = m[m.find(i.dst_offset, m_threads[t].hints[static_cast<std::size_t>(i.dst)])];
@@ -418,7 +418,7 @@ namespace {
 verdict verify(const schedule& s, entry how, fold_rules rules, proof_limits limits) {
   check(s.what);
   proof_cost cost(limits);
-  // Once for the form, once before all ranks run, and once after.
+  // Charged three times: for the form, before all ranks run, and after.
   cost.take_steps(3 * outcome_steps(s.what));
   verdict v = check_form(s);
   if (!v) return v;

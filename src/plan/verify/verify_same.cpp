@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// By which expressions ranks have received what was reduced.
+// Checks that ranks have received reductions by the same expressions.
 #include "plan/verify/checker.hpp"
 
 #include <algorithm>
