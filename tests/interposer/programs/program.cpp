@@ -126,15 +126,20 @@ void other_ops(const comm_position& at, int n) {
   MPI_Op_free(&op);
 }
 
-void moves(const comm_position& at, int n) {
+std::vector<double> inputs_of_all(const comm_position& at, int n) {
+  std::vector<double> every;
+  for (int r = 0; r < at.size; ++r)
+    for (double x : input<double>(r, n)) every.push_back(x);
+  return every;
+}
+
+void moves_to_all(const comm_position& at, int n) {
   const int last = at.size - 1;
   auto data = at.rank == last ? input<double>(last, n) : std::vector<double>(std::size_t(n));
   MPI_Bcast(data.data(), n, MPI_DOUBLE, last, at.comm);
   expect(data == input<double>(last, n), "broadcast", n);
 
-  std::vector<double> every;
-  for (int r = 0; r < at.size; ++r)
-    for (double x : input<double>(r, n)) every.push_back(x);
+  const std::vector<double> every = inputs_of_all(at, n);
   const auto mine = input<double>(at.rank, n);
   std::vector<double> out(every.size());
   MPI_Allgather(mine.data(), n, MPI_DOUBLE, out.data(), n, MPI_DOUBLE, at.comm);
@@ -157,8 +162,13 @@ void moves(const comm_position& at, int n) {
   MPI_Allgatherv(mine.data(), n, MPI_DOUBLE, out.data(), counts.data(), displs.data(), MPI_DOUBLE,
                  at.comm);
   expect(out == reversed, "allgatherv", n);
+}
 
-  out.assign(out.size(), 0);
+void rooted_moves(const comm_position& at, int n) {
+  const int last = at.size - 1;
+  const auto mine = input<double>(at.rank, n);
+  const std::vector<double> every = inputs_of_all(at, n);
+  std::vector<double> out(every.size());
   MPI_Gather(mine.data(), n, MPI_DOUBLE, out.data(), n, MPI_DOUBLE, last, at.comm);
   expect(at.rank != last || out == every, "gather", n);
   std::copy(mine.begin(), mine.end(), out.begin() + at.rank * n);
@@ -166,7 +176,7 @@ void moves(const comm_position& at, int n) {
              at.comm);
   expect(at.rank != 0 || out == every, "gather in place", n);
 
-  data.assign(data.size(), 0);
+  std::vector<double> data(mine.size());
   MPI_Scatter(every.data(), n, MPI_DOUBLE, data.data(), n, MPI_DOUBLE, 0, at.comm);
   expect(data == mine, "scatter", n);
   data.assign(data.size(), 0);
@@ -174,7 +184,9 @@ void moves(const comm_position& at, int n) {
   MPI_Scatter(sent.data(), n, MPI_DOUBLE, at.rank == last ? MPI_IN_PLACE : data.data(), n,
               MPI_DOUBLE, last, at.comm);
   expect(at.rank == last ? sent == every : data == mine, "scatter in place", n);
+}
 
+void exchanges(const comm_position& at, int n) {
   std::vector<double> rows;
   std::vector<double> columns;
   for (int r = 0; r < at.size; ++r)
@@ -182,6 +194,7 @@ void moves(const comm_position& at, int n) {
       rows.push_back(value<double>(at.rank, r * 13 + i));
       columns.push_back(value<double>(r, at.rank * 13 + i));
     }
+  std::vector<double> out(rows.size());
   MPI_Alltoall(rows.data(), n, MPI_DOUBLE, out.data(), n, MPI_DOUBLE, at.comm);
   expect(out == columns, "alltoall", n);
   MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, rows.data(), n, MPI_DOUBLE, at.comm);
@@ -274,7 +287,9 @@ void everything(MPI_Comm comm, int count) {
   reductions<int>(at, MPI_INT, count);
   reductions<long>(at, MPI_LONG, count);
   other_ops(at, count);
-  moves(at, count);
+  moves_to_all(at, count);
+  rooted_moves(at, count);
+  exchanges(at, count);
   if (count > 0) derived_types(at, count);
   if (count > 0) types_of_large_counts(at, count);
 }

@@ -146,8 +146,8 @@ std::vector<row> reductions() {
   return rows;
 }
 
-std::vector<row> moves() {
-  std::vector<row> rows{
+std::vector<row> moves_of_equal_blocks() {
+  return {
       SUCL_ROW("count", Bcast, bcast, g_out, -1, MPI_INT, 0),
       SUCL_ROW("type", Bcast, bcast, g_out, 2, no_type, 0),
       SUCL_ROW("uncommitted", Bcast, bcast, g_out, 2, g_uncommitted, 0),
@@ -164,6 +164,18 @@ std::vector<row> moves() {
       SUCL_ROW("type", Alltoall, alltoall, g_in, 2, no_type, g_out, 2, MPI_INT),
       SUCL_ROW("other type", Alltoall, alltoall, g_in, 2, MPI_INT, g_out, 2, no_type),
       SUCL_ROW("into in place", Alltoall, alltoall, g_in, 2, MPI_INT, MPI_IN_PLACE, 2, MPI_INT),
+      SUCL_ROW("negative root", Gather, gather, g_in, 2, MPI_INT, g_out, 2, MPI_INT, -5),
+      SUCL_ROW("large root", Gather, gather, g_in, 2, MPI_INT, g_out, 2, MPI_INT, g_size),
+      SUCL_ROW("count", Gather, gather, g_in, -1, MPI_INT, g_out, 2, MPI_INT, 0),
+      SUCL_ROW("type", Gather, gather, g_in, 2, no_type, g_out, 2, MPI_INT, 0),
+      SUCL_ROW("negative root", Scatter, scatter, g_in, 2, MPI_INT, g_out, 2, MPI_INT, -5),
+      SUCL_ROW("large root", Scatter, scatter, g_in, 2, MPI_INT, g_out, 2, MPI_INT, g_size),
+      SUCL_ROW("count", Scatter, scatter, g_in, 2, MPI_INT, g_out, -1, MPI_INT, 0),
+      SUCL_ROW("type", Scatter, scatter, g_in, 2, MPI_INT, g_out, 2, no_type, 0)};
+}
+
+std::vector<row> moves_of_unequal_blocks() {
+  return {
       SUCL_ROW("counts", Allgatherv, allgatherv, g_in, 2, MPI_INT, g_out, negative_counts(),
                steps(), MPI_INT),
       SUCL_ROW("count", Allgatherv, allgatherv, g_in, -1, MPI_INT, g_out, right_counts(), steps(),
@@ -203,15 +215,13 @@ std::vector<row> moves() {
       SUCL_ROW("count", Scatterv, scatterv, g_in, right_counts(), steps(), MPI_INT, g_out, -1,
                MPI_INT, 0),
       SUCL_ROW("type", Scatterv, scatterv, g_in, right_counts(), steps(), MPI_INT, g_out, 2,
-               no_type, 0),
-      SUCL_ROW("negative root", Gather, gather, g_in, 2, MPI_INT, g_out, 2, MPI_INT, -5),
-      SUCL_ROW("large root", Gather, gather, g_in, 2, MPI_INT, g_out, 2, MPI_INT, g_size),
-      SUCL_ROW("count", Gather, gather, g_in, -1, MPI_INT, g_out, 2, MPI_INT, 0),
-      SUCL_ROW("type", Gather, gather, g_in, 2, no_type, g_out, 2, MPI_INT, 0),
-      SUCL_ROW("negative root", Scatter, scatter, g_in, 2, MPI_INT, g_out, 2, MPI_INT, -5),
-      SUCL_ROW("large root", Scatter, scatter, g_in, 2, MPI_INT, g_out, 2, MPI_INT, g_size),
-      SUCL_ROW("count", Scatter, scatter, g_in, 2, MPI_INT, g_out, -1, MPI_INT, 0),
-      SUCL_ROW("type", Scatter, scatter, g_in, 2, MPI_INT, g_out, 2, no_type, 0)};
+               no_type, 0)};
+}
+
+std::vector<row> moves() {
+  std::vector<row> rows = moves_of_equal_blocks();
+  const std::vector<row> unequal = moves_of_unequal_blocks();
+  rows.insert(rows.end(), unequal.begin(), unequal.end());
   if (!checks_buffers) return rows;
   const std::vector<row> more{
       SUCL_ROW("null", Bcast, bcast, nullptr, 2, MPI_INT, 0),
