@@ -53,7 +53,7 @@ struct tune_options {
   std::string launcher;
   std::string output = "tuned.toml";
   std::string json;
-  bool ordinary_only = false;
+  bool no_symmetric = false;
 };
 
 CLI::Option* define(CLI::App& app, tune_options& w) {
@@ -71,7 +71,7 @@ CLI::Option* define(CLI::App& app, tune_options& w) {
   add("--sizes", w.sizes, "LIST", "Bytes: 4:64Mi doubles, 4:64Mi:4 quadruples (4:16Mi:4)");
   add("--device", w.device, "KIND", "cpu: memory of the host; gpu: memory of GPUs (cpu)")
       ->check(CLI::IsMember({"cpu", "gpu"}).description(""));
-  app.add_flag("--ordinary", w.ordinary_only, "Leave memory of communicator.allocate() out");
+  app.add_flag("--no-symmetric", w.no_symmetric, "Leave memory of communicator.allocate() out");
   add("--mpi", w.mpi, "FLAVOUR", "MPI to start ranks with, as 'sucl info' lists them");
   add("--launcher", w.launcher, "NAME", "Who starts the ranks, as for sucl run: mpi, local, srun");
   add("--output", w.output, "FILE", "Write the table here (tuned.toml)");
@@ -95,7 +95,7 @@ bench::tuning_request read(const tune_options& w) {
   std::sort(r.sizes.begin(), r.sizes.end());
   r.sizes.erase(std::unique(r.sizes.begin(), r.sizes.end()), r.sizes.end());
   if (r.sizes.front() < 4) wrong_usage("--sizes: elements have 4 bytes.");
-  r.symmetric = !w.ordinary_only;
+  r.symmetric = !w.no_symmetric;
   r.seconds = w.seconds;
   return r;
 }
