@@ -27,7 +27,8 @@ std::string own_folder() {
 
 std::string find_program() {
   for (const char* relative : paths)
-    if (const std::string path = own_folder() + relative; access(path.c_str(), R_OK) == 0) return path;
+    if (const std::string path = own_folder() + relative; access(path.c_str(), R_OK) == 0)
+      return path;
   return own_folder() + paths.front();
 }
 

@@ -370,9 +370,9 @@ std::vector<double> simulation::atoms_of_ranks(const apps::rank_grid& grid,
   each_own([&](std::size_t index) {
     apps::extents unit{};
     for (std::size_t d = 0; d < 3; ++d)
-      unit[d] = std::clamp(
-          static_cast<std::int64_t>(std::floor(position[d * slot_count + index] / lattice_constant)),
-          m_part.low[d], m_part.high[d] - 1);
+      unit[d] = std::clamp(static_cast<std::int64_t>(
+                               std::floor(position[d * slot_count + index] / lattice_constant)),
+                           m_part.low[d], m_part.high[d] - 1);
     auto& to = leaving[static_cast<std::size_t>(grid.owner(unit))];
     to.push_back(number[index]);
     for (const auto* from : {&position, &momentum})

@@ -209,7 +209,7 @@ array<T>::array(context& c, std::size_t size, reachable_by by) : m_queue(c.queue
   }
   const auto kind = by == reachable_by::device   ? sycl::usm::alloc::device
                     : by == reachable_by::shared ? sycl::usm::alloc::shared
-                                          : sycl::usm::alloc::host;
+                                                 : sycl::usm::alloc::host;
   T* memory = sycl::malloc<T>(room, m_queue, kind);
   if (!memory)
     throw std::runtime_error("the device has no memory for " + std::to_string(room * sizeof(T)) +

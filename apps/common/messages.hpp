@@ -73,7 +73,8 @@ class reduction {
 
 template <class T>
 array<T> team::message_memory(std::size_t size) {
-  if (m_context->uses_mpi() || by_host(size * sizeof(T))) return {*m_context, size, reachable_by::host};
+  if (m_context->uses_mpi() || by_host(size * sizeof(T)))
+    return {*m_context, size, reachable_by::host};
   auto& queue = m_context->queue();
   T* memory = m_comm.allocate<T>(size == 0 ? 1 : size);
   int usable = sycl::get_pointer_type(memory, queue.get_context()) != sycl::usm::alloc::unknown ||

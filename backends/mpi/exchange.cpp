@@ -40,8 +40,7 @@ int save_blocks(call& c, const layout& from) {
   for (int r = 0; r < c.comm.size; ++r) {
     if (r == c.comm.rank) continue;
     const std::uint64_t n = from.count(r) * element;
-    const int code =
-        copy_block(c.comm, at, from.base + from.at(r) * element, n, on_device(from));
+    const int code = copy_block(c.comm, at, from.base + from.at(r) * element, n, on_device(from));
     if (code != MPI_SUCCESS) return code;
     at += n;
   }

@@ -97,7 +97,8 @@ sucl_group* node::shrink(sucl_group& group) {
   const std::lock_guard lock(m_loop->lock());
   if (!group.agreed)
     throw problem{SUCL_ERROR_INVALID_ARGUMENT,
-                  "the members of a group have not agreed on which of them have failed", "Call agree first"};
+                  "the members of a group have not agreed on which of them have failed",
+                  "Call agree first"};
   std::vector<int> members;
   for (int i = 0; i < group.size; ++i)
     if (!group.agreed->failed[static_cast<std::size_t>(i)])

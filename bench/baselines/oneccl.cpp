@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // oneCCL on host memory, in the way of `sucl bench`: a program of its own, because oneCCL brings
-// its own SYCL runtime and MPI. scripts/results/host_results.py builds it against the wheel oneccl-devel
-// and runs it. Prints one JSON object a line: collective, bytes, median_us, valid.
+// its own SYCL runtime and MPI. scripts/results/host_results.py builds it against the wheel
+// oneccl-devel and runs it. Prints one JSON object a line: collective, bytes, median_us, valid.
 #include <oneapi/ccl.hpp>
 
 #include <mpi.h>

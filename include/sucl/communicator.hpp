@@ -55,7 +55,8 @@ template <class Call>
 auto each_rank(const std::vector<communicator>& ranks, Call&& call);
 
 /// The blocking form of a communicator's calls: each returns when its operation is done. It submits
-/// no SYCL command where none is needed. Made by communicator::blocking(); valid as long as that is.
+/// no SYCL command where none is needed. Made by communicator::blocking(); valid as long as that
+/// is.
 class [[nodiscard]] SUCL_API blocking_communicator
     : public detail::operations<blocking_communicator, void>,
       public detail::single_values<blocking_communicator> {
@@ -332,9 +333,9 @@ class [[nodiscard]] SUCL_API group_member : public detail::operations<group_memb
 /// They are one operation, and where the call throws nothing was started.
 ///
 /// A group of several ranks that one thread has, from runtime::world(queues), takes operations of
-/// any kind, by on(). All are started before any is waited for. Sends and receives of a communicator are one
-/// operation, at the position of the first of them. Where the call throws, those before were
-/// started.
+/// any kind, by on(). All are started before any is waited for. Sends and receives of a
+/// communicator are one operation, at the position of the first of them. Where the call throws,
+/// those before were started.
 class SUCL_API group : public detail::point_to_point<group, void> {
  public:
   /// A group of several communicators.

@@ -25,7 +25,7 @@ struct member {
   bool device_memory_on_host = true;  ///< the host can read this rank's device allocations
   /// Memory that its backends access natively, as in "mpi: system host shared device".
   std::string native_memory;
-  int island = 0;     ///< index of its island: ranks of a node whose memory one backend reaches
+  int island = 0;  ///< index of its island: ranks of a node whose memory one backend reaches
 };
 
 }  // namespace sucl

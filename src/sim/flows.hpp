@@ -29,7 +29,7 @@ inline double to_seconds(ticks t) { return static_cast<double>(t) / ticks_per_se
 struct demand {
   std::uint32_t limit = 0;
   std::uint32_t position = 0;  ///< of the flow's bundle among those of the limit
-  double weight = 0;        ///< of the limit for each byte
+  double weight = 0;           ///< of the limit for each byte
 };
 
 /// The limits that a flow goes through; none twice.
@@ -134,7 +134,7 @@ class flows {
     double served = 0;                  // bytes of each flow since there was none, at `since`
     double bound = 0;                   // the rate that a flow would have alone
     ticks since = 0;
-    ticks end = never;        // of the first flow
+    ticks end = never;           // of the first flow
     std::uint32_t position = 0;  // in the heap of ends
     std::uint32_t bound_by = 0;
     std::uint32_t settled = 0;  // flows that the rates were found for

@@ -52,7 +52,7 @@ class limits {
     std::uint8_t level = 0, transport = 0;
     std::int64_t ports = 1;
     double capacity = 0;
-    std::uint64_t all_ports = 0;        // members times ports
+    std::uint64_t all_ports = 0;     // members times ports
     std::vector<std::uint32_t> ids;  // by member and port, once one is used; 0: none yet
     std::unordered_map<std::uint64_t, std::uint32_t> sparse;  // instead, where there are too many
 

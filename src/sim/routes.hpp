@@ -119,7 +119,7 @@ class routes {
   std::vector<std::vector<std::uint8_t>> m_transports;  // [level of the plan][of the machine]
   std::vector<route> m_routes;
   std::vector<demand> m_demands;    // of all routes
-  std::vector<slot> m_slots;      // open addressing
+  std::vector<slot> m_slots;        // open addressing
   std::vector<std::uint32_t> m_of;  // by instruction
 };
 

@@ -22,7 +22,8 @@ struct simulate_options {
   bool matrix = false;    ///< bytes from rank to rank
   bool usage = false;     ///< bytes through every port and link
   /// Simulates every rank, also those that do the same as others at the same times. It takes longer
-  /// and gives the same, but for rounding and for rates that wait (docs/design/plans/simulation.md).
+  /// and gives the same, but for rounding and for rates that wait
+  /// (docs/design/plans/simulation.md).
   bool every_rank = false;
   /// The simulation ends with prediction::gave_up when the plan turns out to take longer than this
   /// many seconds, which what is left for the busiest link shows early, or when simulating it costs

@@ -65,8 +65,8 @@ class symmetry {
   std::vector<relations> m_relations;          // by rank
   std::vector<std::uint64_t> m_colours;        // by rank
   std::vector<std::uint64_t> m_limit_colours;  // by limit
-  std::vector<std::int32_t> m_position;           // by rank: its position among the peers of the one read
-  std::vector<std::uint32_t> m_route_slot;     // by route
+  std::vector<std::int32_t> m_position;     // by rank: its position among the peers of the one read
+  std::vector<std::uint32_t> m_route_slot;  // by route
   std::vector<std::int32_t> m_first, m_size;
   std::vector<std::uint32_t> m_first_limit, m_limit_size;
 };

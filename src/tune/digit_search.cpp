@@ -5,8 +5,8 @@
 #include "base/error.hpp"
 #include "plan/algorithms/algorithms.hpp"
 #include "sim/simulate.hpp"
-#include "tune/rank_hierarchy.hpp"
 #include "tune/evaluation.hpp"
+#include "tune/rank_hierarchy.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -68,8 +68,8 @@ void side_by_side(std::size_t count, int threads, const std::function<void(std::
 }
 
 std::vector<outcome> run_all(const plan::problem& p, const sim::machine& m,
-                             const std::vector<evaluation>& evaluations, const std::set<std::uint64_t>& seen,
-                             int threads) {
+                             const std::vector<evaluation>& evaluations,
+                             const std::set<std::uint64_t>& seen, int threads) {
   std::vector<outcome> all(evaluations.size());
   side_by_side(evaluations.size(), threads,
                [&](std::size_t i) { all[i] = run_one(p, m, evaluations[i], seen); });

@@ -38,8 +38,8 @@ struct outcome {
 /// (0: one a processor). The outcomes are in the order of the evaluations and do not depend on the
 /// number of threads.
 std::vector<outcome> run_all(const plan::problem& p, const sim::machine& m,
-                             const std::vector<evaluation>& evaluations, const std::set<std::uint64_t>& seen,
-                             int threads);
+                             const std::vector<evaluation>& evaluations,
+                             const std::set<std::uint64_t>& seen, int threads);
 
 /// Calls work(0) to work(count - 1), side by side in at most so many threads (0: one a processor).
 /// An exception of one of them, the first by number, is thrown again once all have ended.

@@ -7,10 +7,10 @@
 #include "plan/verify/verify.hpp"
 #include "tune/candidates.hpp"
 #include "tune/digit_search.hpp"
+#include "tune/evaluation.hpp"
 #include "tune/family.hpp"
 #include "tune/graph/tree_plan.hpp"
 #include "tune/tree_search.hpp"
-#include "tune/evaluation.hpp"
 
 #include <algorithm>
 #include <array>
@@ -225,7 +225,8 @@ class searcher {
         std::vector<evaluation> evaluations;
         double left = (1 - reserve) * m_budget - m_spent;
         if (work_of_next(*first) > left) return;
-        for (family* f = first; f && evaluations.size() < trial_batch / 2; f = next_family(allowed)) {
+        for (family* f = first; f && evaluations.size() < trial_batch / 2;
+             f = next_family(allowed)) {
           const double work = work_of_next(*f);
           if (work > left) break;
           const recipe deep = in_channels(f->how, std::exchange(f->next, 0));
@@ -306,10 +307,11 @@ class searcher {
     for (std::size_t next = 0; next < list.size() && done < max_work;) {
       std::vector<evaluation> evaluations;
       const int channels = list[next].pipeline;
-      for (;
-           next < list.size() && evaluations.size() < shortlist_batch && list[next].pipeline == channels;
+      for (; next < list.size() && evaluations.size() < shortlist_batch &&
+             list[next].pipeline == channels;
            ++next)
-        evaluations.push_back({list[next], std::min(max_work - done, costliest), max_seconds(best())});
+        evaluations.push_back(
+            {list[next], std::min(max_work - done, costliest), max_seconds(best())});
       for (const known& k : simulate(evaluations)) done += k.work;
     }
     return done;

@@ -4,8 +4,8 @@
 
 #include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
-#include "tune/graph/tree_plan.hpp"
 #include "tune/evaluation.hpp"
+#include "tune/graph/tree_plan.hpp"
 
 #include <algorithm>
 #include <utility>

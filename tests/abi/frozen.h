@@ -13,8 +13,9 @@
 
 #define SUCL_FROZEN_STRUCT(type, bytes) \
   SUCL_FROZEN_ASSERT(sizeof(type) == (bytes), #type " has another size");
-#define SUCL_FROZEN_FIELD(type, field, position, bytes)                                             \
-  SUCL_FROZEN_ASSERT(offsetof(type, field) == (position), #type "." #field " is at another offset"); \
+#define SUCL_FROZEN_FIELD(type, field, position, bytes)         \
+  SUCL_FROZEN_ASSERT(offsetof(type, field) == (position),       \
+                     #type "." #field " is at another offset"); \
   SUCL_FROZEN_ASSERT(sizeof(((type*)0)->field) == (bytes), #type "." #field " has another size");
 #define SUCL_FROZEN_VALUE(name, value) \
   SUCL_FROZEN_ASSERT((name) == (value), #name " has another value");

@@ -84,7 +84,7 @@ const std::vector<std::string>& names(factor f) {
 }
 
 const char* factor_name(factor f) {
-  static constexpr const char* all[] = {"kind",  "type", "op",    "form", "memory",
+  static constexpr const char* all[] = {"kind",     "type", "op",    "form", "memory",
                                         "in_place", "comm", "count", "root"};
   return all[f];
 }

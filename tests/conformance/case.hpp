@@ -15,7 +15,18 @@
 namespace sucl::conformance {
 
 /// What varies from case to case. The values of a factor are indices of its names.
-enum factor { f_kind, f_type, f_op, f_form, f_memory, f_in_place, f_comm, f_count, f_root, factors };
+enum factor {
+  f_kind,
+  f_type,
+  f_op,
+  f_form,
+  f_memory,
+  f_in_place,
+  f_comm,
+  f_count,
+  f_root,
+  factors
+};
 
 /// How the call is made and awaited.
 enum form {

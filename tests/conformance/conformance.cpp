@@ -168,8 +168,8 @@ std::vector<profile> profiles_of_gpus() {
 const std::vector<profile>& profiles() {
   static const std::vector<profile> all = [] {
     std::vector<profile> list;
-    for (const auto& part : {profiles_of_nodes(), profiles_of_islands(), profiles_of_layers(),
-                             profiles_of_gpus()})
+    for (const auto& part :
+         {profiles_of_nodes(), profiles_of_islands(), profiles_of_layers(), profiles_of_gpus()})
       list.insert(list.end(), part.begin(), part.end());
     return list;
   }();

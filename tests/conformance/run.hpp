@@ -279,7 +279,8 @@ void issue_pointers(const test_case& c, const flow& f, communicator& comm, const
 }
 
 template <class T>
-outcome run_pointers(const test_case& c, const flow& f, const images& before, comm_and_queue& where) {
+outcome run_pointers(const test_case& c, const flow& f, const images& before,
+                     comm_and_queue& where) {
   const memory m = c.memory_of(where.comm.rank());
   storage send(m, before.send.size(), where);
   storage recv(m, before.recv.size(), where);

@@ -302,7 +302,8 @@ class collective {
   // it is, as a persistent one needs.
   void upload() {
     std::mt19937_64 own(m_seed * 31 + std::uint64_t(m_rank));
-    static constexpr memory_kind kinds[] = {memory_kind::host, memory_kind::device, memory_kind::device, memory_kind::managed};
+    static constexpr memory_kind kinds[] = {memory_kind::host, memory_kind::device,
+                                            memory_kind::device, memory_kind::managed};
     const auto fill = [&](std::unique_ptr<device_memory>& there, const std::vector<char>& here) {
       const memory_kind where = kinds[own() % 4];
       if (where == memory_kind::host || here.empty()) return;

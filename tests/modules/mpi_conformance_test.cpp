@@ -63,7 +63,8 @@ class buffer {
   std::vector<std::byte> m_bytes;
 };
 
-/// Lengths and displacements of the v-kinds' blocks: some empty, the same both ways, last rank first.
+/// Lengths and displacements of the v-kinds' blocks: some empty, the same both ways, last rank
+/// first.
 std::uint64_t block_length(const scenario& s, int a, int b) {
   return s.count * static_cast<std::uint64_t>((a + b) % 3) / 2;
 }

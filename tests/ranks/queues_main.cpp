@@ -121,8 +121,7 @@ void several::check_displaced_blocks(std::size_t n, sycl::usm::alloc kind) {
     return c.allgatherv(x[i].get(), n, wide[i].get(), equal, displs);
   });
   expect(
-      wide,
-      [&](int, std::size_t i) { return value(size - 1 - static_cast<int>(i / n), i % n); },
+      wide, [&](int, std::size_t i) { return value(size - 1 - static_cast<int>(i / n), i % n); },
       "allgatherv");
   on_all(how, mine, [&](auto& c, std::size_t i) {
     return c.alltoallv(wide[i].get(), equal, displs, other[i].get(), equal, displs);

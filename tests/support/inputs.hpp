@@ -39,7 +39,8 @@ T integer_input(op o, spot s) {
       const int magnitude = s.rank < 6 && (h & 2) != 0 ? 2 : 1;  // 2^6 is in range of 8 bits
       return static_cast<T>(std::is_unsigned_v<T> || (h & 1) != 0 ? magnitude : -magnitude);
     }
-    case op::avg:  // every rank at an end of the range; small negatives that do not divide; anything
+    case op::avg:  // every rank at an end of the range; small negatives that do not divide;
+                   // anything
       if (s.index % 5 == 0) return s.index % 2 == 0 ? most : least;
       if (s.index % 5 == 1) return static_cast<T>(std::is_signed_v<T> && s.rank == 0 ? -1 : 0);
       return any;

@@ -27,7 +27,8 @@ constexpr std::array sub_commands{
 
 int print_help() {
   std::puts(
-      "Builds, verifies, draws, simulates and searches plans of collectives. Needs no devices and no\n"
+      "Builds, verifies, draws, simulates and searches plans of collectives. Needs no devices and "
+      "no\n"
       "ranks.\n\n"
       "Usage: sucl plan COMMAND [options]\n\nCommands:");
   for (const auto& one : sub_commands) std::printf("  %-11s %s\n", one.name, one.summary);

@@ -191,8 +191,7 @@ class picture {
         });
     const std::string how = between == m_report.links.end() ? "the network" : between->how;
     const frame& last = m_nodes.back().box;
-    m_out.line(m_nodes.front().box.x, m_network, last.x + last.width, m_network, colour_of(how),
-               5);
+    m_out.line(m_nodes.front().box.x, m_network, last.x + last.width, m_network, colour_of(how), 5);
     for (const node_column& n : m_nodes) {
       const double x = n.box.x + n.box.width / 2;
       m_out.line(x, n.box.y + n.box.height, x, m_network, colour_of(how), 3);

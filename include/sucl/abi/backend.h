@@ -145,7 +145,8 @@ enum {
 
 /** Flags of an operation. */
 enum {
-  /** The input is in recv (of gathers: at the rank's own block), as with MPI_IN_PLACE; send is null.
+  /** The input is in recv (of gathers: at the rank's own block), as with MPI_IN_PLACE; send is
+   * null.
    */
   SUCL_FLAG_IN_PLACE = 1u << 0,
   /** The caller waits anyway: post may complete the operation before it returns. A backend may

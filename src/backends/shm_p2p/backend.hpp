@@ -25,10 +25,10 @@ inline constexpr int max_message_ranks = 64;
 /// Its table, for queries of what it supports: its query needs no state.
 SUCL_CORE_API const sucl_backend& message_backend() noexcept;
 
-/// A backend's instance for one communicator. Collective. `memory` provides the memory, and must outlive it.
-/// `reads`: every rank may copy from the memory of every other one. The instance ends the transports
-/// in `where`, on an error too. Throws where there is no memory; `*obstacle` says why it cannot be
-/// used though nothing failed.
+/// A backend's instance for one communicator. Collective. `memory` provides the memory, and must
+/// outlive it. `reads`: every rank may copy from the memory of every other one. The instance ends
+/// the transports in `where`, on an error too. Throws where there is no memory; `*obstacle` says
+/// why it cannot be used though nothing failed.
 backend_comm make_message_comm(const backend_comm& memory, placement where, bool reads,
                                std::string* obstacle);
 

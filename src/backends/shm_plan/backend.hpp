@@ -25,8 +25,9 @@ inline constexpr int max_plan_ranks = 64;
 /// Between nodes it supports less.
 SUCL_CORE_API const sucl_backend& plan_backend() noexcept;
 
-/// A backend's instance for one communicator. Collective. `memory` provides the memory, and must outlive it.
-/// The instance ends the transports in `where`, on an error too. Throws where there is no memory;
+/// A backend's instance for one communicator. Collective. `memory` provides the memory, and must
+/// outlive it. The instance ends the transports in `where`, on an error too. Throws where there is
+/// no memory;
 /// `*obstacle` says why it cannot be used, on every rank alike, though nothing failed.
 /// `tuned` may be null. `ordered`: where the order of operands matters, plans fold in the fixed
 /// order.
@@ -42,8 +43,8 @@ void retune(const backend_comm& plans, const tune::table* tuned);
 /// By which plans an instance executes an operation, human-readable; empty if that is not known
 /// beforehand.
 std::string describe_plan(const backend_comm& plans, const sucl_operation& o);
-/// Why an instance does not execute an operation by a row of a tuning table, if that is the first one
-/// that fits; empty: it does. The same on every rank.
+/// Why an instance does not execute an operation by a row of a tuning table, if that is the first
+/// one that fits; empty: it does. The same on every rank.
 std::string plan_obstacle(const backend_comm& plans, const tune::table_row& row,
                           const sucl_operation& o);
 /// Where the ranks of such an instance are.
@@ -51,8 +52,8 @@ const placement& plan_placement(const backend_comm& plans);
 /// Makes the scratch that a compiled plan needs. Collective; blocks, and touches nothing that
 /// operations use.
 void provide_scratch(const backend_comm& memory_provider, int rank, int size, compiled_code& code);
-/// Makes a compiled plan known, and forgets it. Not while another thread is in the instance; nothing
-/// runs it.
+/// Makes a compiled plan known, and forgets it. Not while another thread is in the instance;
+/// nothing runs it.
 void add_compiled(const backend_comm& plans, std::uint64_t number,
                   std::unique_ptr<compiled_code> code);
 void remove_compiled(const backend_comm& plans, std::uint64_t number);
@@ -64,8 +65,8 @@ bool converged(const backend_comm& plans);
 
 struct prepared_run;
 /// Works out what running an operation over and over on the same memory needs; null where it cannot
-/// be known before, or where the instance is not one of plans. Holds until retune(), add_mapped() or
-/// remove_mapped().
+/// be known before, or where the instance is not one of plans. Holds until retune(), add_mapped()
+/// or remove_mapped().
 std::shared_ptr<prepared_run> prepare_run(const backend_comm& plans, const sucl_operation& o);
 /// Runs it, if nothing else is in flight and peers are near. Otherwise the same operation must be
 /// posted next: it goes on where this has ended.

@@ -113,14 +113,15 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
     return m_streams.issue_on_stream(record, layout);
   }
 
-  /// Whether issue_on_stream() would issue it now. The answer of a communicator that is part of another one, for
-  /// the thread that issues all its operations.
+  /// Whether issue_on_stream() would issue it now. The answer of a communicator that is part of
+  /// another one, for the thread that issues all its operations.
   bool would_order_on_stream(const sucl_operation& record) {
     return m_streams.would_order_on_stream(record);
   }
 
-  /// Posts such an operation; its memory is in the record, or in op_request::parts. From inside the command that
-  /// owns the stream's order at that moment. Never throws: failures are kept for check().
+  /// Posts such an operation; its memory is in the record, or in op_request::parts. From inside the
+  /// command that owns the stream's order at that moment. Never throws: failures are kept for
+  /// check().
   void post_on_stream(const ticket& t, void* stream) noexcept {
     m_streams.post_on_stream(t, stream);
   }
@@ -212,7 +213,8 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   void note_agreed(std::uint64_t number) { m_agreed.store(number, std::memory_order_release); }
   /// The communicator ends once all calls have been compared.
   bool waits_for_agreement() const { return m_awaits_agreement.load(std::memory_order_acquire); }
-  /// The calls differ: the communicator ends with that error. `what` says which ranks have called what.
+  /// The calls differ: the communicator ends with that error. `what` says which ranks have called
+  /// what.
   void report_mismatch(const std::string& what) { m_queue.report_mismatch(what); }
   /// A member on another machine has ended the communicator, and how.
   void note_end(int member, const communicator_end& e) { m_queue.note_end(member, e); }

@@ -32,7 +32,8 @@ SUCL_CORE_API const sucl_core& services() noexcept;
 /// the function has kept none, or those of another status, the message says so.
 SUCL_CORE_API error_info take_last(sucl_status status);
 
-/// Turns a failed status into sucl::error: take_last(), completed with the rank that failed and the call.
+/// Turns a failed status into sucl::error: take_last(), completed with the rank that failed and the
+/// call.
 [[noreturn]] SUCL_CORE_API void throw_last(sucl_status status, std::string backend = {},
                                            std::string operation = {}, int rank = -1);
 

@@ -59,8 +59,8 @@ issue_result issue_queue::issue(const sucl_operation& record, const layouts& lay
 }
 
 // It is counted: a rank that records alone makes its next call after more recorded operations than
-// the others. Nothing is issued, which would need a position among the replays of graphs, and the host
-// does not know which of them have begun.
+// the others. Nothing is issued, which would need a position among the replays of graphs, and the
+// host does not know which of them have begun.
 sucl_operation issue_queue::record(const sucl_operation& operation) {
   sucl_operation recorded = operation;
   const held_lock lock(m_mutex);

@@ -130,7 +130,8 @@ void flight_recorder::fail(const std::string& what) noexcept try {
   if (m_written == 1 && m_is_default) remove_old(folder);
   if (write() && m_written == 1)
     base::log(base::log_level::warn, "record", "the last operations of this rank are in ",
-              m_path.data(), "; `sucl diagnose ", folder.string(), "` says which rank is late or wrong");
+              m_path.data(), "; `sucl diagnose ", folder.string(),
+              "` says which rank is late or wrong");
 } catch (const std::exception&) {  // the failure is what matters
 }
 

@@ -71,7 +71,8 @@ side make_side(const sucl_operation& op, const staging_plan& how, bool recv) {
   s.element_size = op.element_size;
   s.count = op.count;
   if (layout && !layout->contiguous()) s.layout = &*layout;
-  if (layout && !s.layout && layout->count() != 0) s.user += layout->array_index(0) * op.element_size;
+  if (layout && !s.layout && layout->count() != 0)
+    s.user += layout->array_index(0) * op.element_size;
   return s;
 }
 

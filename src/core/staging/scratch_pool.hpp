@@ -53,8 +53,8 @@ class SUCL_CORE_API scratch_pool {
 
   /// A pool of ordinary memory, aligned to cache lines.
   scratch_pool();
-  /// A pool of memory that the host can read and write, such as memory pinned for a device. `allocate`
-  /// returns null where there is none left.
+  /// A pool of memory that the host can read and write, such as memory pinned for a device.
+  /// `allocate` returns null where there is none left.
   scratch_pool(void* context, allocate_function allocate, free_function free);
   scratch_pool(const scratch_pool&) = delete;
   scratch_pool& operator=(const scratch_pool&) = delete;

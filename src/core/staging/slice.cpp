@@ -157,7 +157,8 @@ std::size_t folded_ranks(const task& t) {
   return static_cast<std::size_t>(t.how->size);
 }
 
-// Folds what all ranks have contributed, in order of rank, and copies the result to its destination.
+// Folds what all ranks have contributed, in order of rank, and copies the result to its
+// destination.
 void begin_fold(slice& s, const device_copier* copier, scratch_pool& pool, copies& pending) {
   const task& t = *s.of;
   const side& to = t.sink;

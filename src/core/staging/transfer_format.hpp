@@ -32,8 +32,8 @@ struct transfer_format {
   bool pairs = false;                   ///< of messages: sendrecv is executed too
   bool streams = false;                 ///< orders on a native stream
   /// The fold of a reduction that the backend may not execute as one, because it combines in an
-  /// order of its own: contributions are moved to the ranks that need the result by an operation of this kind,
-  /// and folded there in order of rank. Null: not so.
+  /// order of its own: contributions are moved to the ranks that need the result by an operation of
+  /// this kind, and folded there in order of rank. Null: not so.
   fold_function fold = nullptr;
   sucl_kind moved = SUCL_KIND_ALLGATHER;
 

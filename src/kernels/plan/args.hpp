@@ -5,8 +5,8 @@
 /// One rank's part of a verified plan, as a kernel interprets it. Plain data, the same for device
 /// and host.
 ///
-/// Each message of the plan has a *slot* of its own in memory of its receiver. There are two sets of
-/// slots, which runs use in turns.
+/// Each message of the plan has a *slot* of its own in memory of its receiver. There are two sets
+/// of slots, which runs use in turns.
 #pragma once
 
 #include "kernels/collective/args.hpp"
@@ -40,12 +40,12 @@ struct plan_step {
   std::int32_t peer;
   std::uint64_t bytes;
   plan_operand at;
-  std::uint64_t slot;  ///< of a message, in its receiver's slots
+  std::uint64_t slot;   ///< of a message, in its receiver's slots
   std::uint64_t flag;   ///< of a message: the number of the flag in its receiver's memory,
   std::uint64_t value;  ///< and how far that has to be
   std::uint32_t first;  ///< of the sources of a fold, in the list of operands
   std::uint32_t sources;
-  std::int32_t ll;        ///< the message goes by the LL protocol
+  std::int32_t ll;             ///< the message goes by the LL protocol
   std::int32_t stays_in_slot;  ///< 1: the message is read in its slot
 };
 

@@ -158,8 +158,8 @@ std::string refuse_hierarchy(const problem& p, const recipe& r) {
   for (const int f : r.hierarchy)
     if (f < 1) return "a factor of " + std::to_string(f) + " in the hierarchy";
   if (product(r.hierarchy) < p.ranks)
-    return "the hierarchy is one of " + std::to_string(product(r.hierarchy)) + " ranks, the plan of " +
-           std::to_string(p.ranks) + ": raise its first factor";
+    return "the hierarchy is one of " + std::to_string(product(r.hierarchy)) +
+           " ranks, the plan of " + std::to_string(p.ranks) + ": raise its first factor";
   if (r.hierarchy.size() >= max_levels) return "it has too many levels";
   if (!r.via.empty() && r.via.size() != r.hierarchy.size())
     return "there are " + std::to_string(r.via.size()) + " transports for " +

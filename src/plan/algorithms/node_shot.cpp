@@ -271,8 +271,8 @@ class node_shot_maker {
     return !m_reduces && k != kind::alltoall && k != kind::alltoallv;
   }
 
-  // The address in recv to which a message may go, because its one value is copied there and nowhere
-  // else.
+  // The address in recv to which a message may go, because its one value is copied there and
+  // nowhere else.
   std::optional<address> only_address(const message& m) const {
     const landing& l = m_landings[m.landings[0]];
     if (!lands_directly() || m.landings.size() > 1 || l.readers.size() > 1 || l.readers[0] != m.to)
@@ -452,8 +452,9 @@ class node_shot_maker {
   std::vector<staged_parts> m_staged;
   std::vector<std::vector<result>> m_results;
   std::vector<std::vector<const message*>> m_sends, m_receives;
-  std::map<int, std::vector<std::pair<std::size_t, address>>> m_packs;  // by rank: value and address
-  readers m_staged_readers, m_packed_readers, m_landed_readers;       // {owner, reader}
+  std::map<int, std::vector<std::pair<std::size_t, address>>>
+      m_packs;                                                   // by rank: value and address
+  readers m_staged_readers, m_packed_readers, m_landed_readers;  // {owner, reader}
   std::set<std::pair<int, std::uint64_t>> m_waited;
 };
 

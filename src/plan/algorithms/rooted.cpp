@@ -256,7 +256,7 @@ std::vector<root_side> root_sides(builder& b, const staged& blocks, const tree_n
   for (const tree_child& c : node.children) {
     const bool whole = blocks.contiguous(c.position, c.count);
     const address at = whole ? address{buffer, blocks.block(c.position).offset}
-                           : b.scratch(blocks.rank(0), blocks.length(c.position, c.count));
+                             : b.scratch(blocks.rank(0), blocks.length(c.position, c.count));
     sides.push_back({c, at, !whole});
   }
   return sides;

@@ -125,8 +125,8 @@ class one_shot_maker {
 
   address source(int reader, int from, std::uint64_t byte, bool combined) const {
     if (from == reader && !(m_staged && m_ordered && combined)) return {space::send, byte};
-    const address p =
-        m_staged ? m_base[at(from)] + m_areas[at(from)].offset_of(byte) : address{space::send, byte};
+    const address p = m_staged ? m_base[at(from)] + m_areas[at(from)].offset_of(byte)
+                               : address{space::send, byte};
     return from == reader ? p : remote(p);
   }
 

@@ -13,7 +13,9 @@ namespace {
 
 using type = primitive::type;
 
-std::string to_text(address p) { return std::string(name(p.where)) + "+" + std::to_string(p.offset); }
+std::string to_text(address p) {
+  return std::string(name(p.where)) + "+" + std::to_string(p.offset);
+}
 
 std::uint64_t size_of_space(const composition& c, int rank, space s) {
   if (s == space::send) return send_bytes(c.what, rank);

@@ -102,8 +102,9 @@ composition pipeline(composition c, int depth);
 composition stripe(composition c, int group, int parts);
 
 /// Ring: across nodes (`group` consecutive ranks) a primitive goes from node to node, entering each
-/// at the rank whose index in its node is that of the root; within nodes it stays a primitive. Reductions of
-/// a composition that is `in_order` stay as they are: for each root a ring begins at another node.
+/// at the rank whose index in its node is that of the root; within nodes it stays a primitive.
+/// Reductions of a composition that is `in_order` stay as they are: for each root a ring begins at
+/// another node.
 composition ring(composition c, int group);
 
 /// Hierarchy: a tree with one level a factor, outermost first. Leaves that are alone in their group

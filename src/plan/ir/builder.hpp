@@ -29,8 +29,8 @@ struct address {
 constexpr address remote(address p) { return {remote_form(p.where), p.offset}; }
 
 /// Collects the programs of all ranks. Every function appends to the present channel at the present
-/// level. Zero bytes append nothing, nor do copies of an address to itself, nor fences with nothing to
-/// finish.
+/// level. Zero bytes append nothing, nor do copies of an address to itself, nor fences with nothing
+/// to finish.
 class builder {
  public:
   /// Checks the problem. `levels` empty: one level, "all" via "any".

@@ -109,7 +109,8 @@ class local_messages_pass {
   void stage(channel& out, const pending& p) {
     const std::uint64_t offset = m_offsets[p.which][m_sent[p.which]++];
     const instruction& i = p.what;
-    out.push_back({opcode::copy, space::scratch, i.src, i.level, -1, offset, i.src_offset, i.bytes});
+    out.push_back(
+        {opcode::copy, space::scratch, i.src, i.level, -1, offset, i.src_offset, i.bytes});
     out.push_back(
         {opcode::signal, space::none, space::none, i.level, i.peer, m_flags[p.which], 0, 0});
   }

@@ -125,8 +125,8 @@ class arena {
   std::uint64_t m_top;
 };
 
-// Gives every object its offset, in the order of first use. Channels have no time in common, so each has
-// its part of the scratch; what they share comes first and stays.
+// Gives every object its offset, in the order of first use. Channels have no time in common, so
+// each has its part of the scratch; what they share comes first and stays.
 std::uint64_t assign_offsets(std::vector<object>& list, std::uint64_t unit) {
   std::vector<object*> order;
   for (object& o : list) order.push_back(&o);

@@ -11,7 +11,7 @@ namespace {
 struct rotated {
   int rank = 0;
   int member = 0;
-  address base;    // in scratch
+  address base;  // in scratch
   ends offsets;  // of the chunks, by distance from the member
 
   address at(int distance) const { return base + offsets[static_cast<std::size_t>(distance)]; }

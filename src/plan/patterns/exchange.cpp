@@ -36,7 +36,8 @@ struct member_view {
 
 // A phase of reduce-scatter: every rank sends each partner's part of the window, and reduces what
 // comes in. Partners come in the order digit + 1, digit + 2, ..., `ports` at a time. Where the
-// input lies apart, as it does before the first phase, the first message goes straight to the result.
+// input lies apart, as it does before the first phase, the first message goes straight to the
+// result.
 void scatter_phase(const member_view& v, const phase& p, window before) {
   const int rank = v.rank(), digit = p.digit(v.member), f = p.factor;
   const window mine = before.part(digit, f);

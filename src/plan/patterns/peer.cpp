@@ -25,8 +25,8 @@ void peer_barrier(builder& b, const team& t, std::uint64_t flag) {
   }
 }
 
-void peer_reduce_scatter(builder& b, const team& t, const std::vector<address>& out, const ends& cuts,
-                         std::uint64_t flag) {
+void peer_reduce_scatter(builder& b, const team& t, const std::vector<address>& out,
+                         const ends& cuts, std::uint64_t flag) {
   const int n = t.size();
   peer_barrier(b, t, flag);
   for (int m = 0; m < n; ++m) {

@@ -38,7 +38,7 @@ void ring_reduce_scatter(builder& b, const team& t, const std::vector<address>& 
     if (n == 1) b.copy(rank, out[self], own, mine.bytes);
     const std::uint64_t mark = b.scratch_mark(rank);
     const address landing[2] = {b.scratch(rank, n > 1 ? longest(cuts) : 0),
-                              b.scratch(rank, n > 2 ? longest(cuts) : 0)};
+                                b.scratch(rank, n > 2 ? longest(cuts) : 0)};
     for (int step = 1; step < n; ++step) {
       const chunk sent = chunk_of(cuts, m - step, n), taken = chunk_of(cuts, m - step - 1, n);
       const bool last = step + 1 == n;

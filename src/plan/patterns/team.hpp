@@ -21,7 +21,7 @@
 namespace sucl::plan {
 
 struct team {
-  std::vector<int> ranks;   ///< members
+  std::vector<int> ranks;     ///< members
   std::vector<address> base;  ///< where each member's vector begins
   std::vector<address> from;  ///< where its input begins; empty: there too
 
@@ -106,9 +106,10 @@ void chain_reduce(builder& b, const team& t, int root, std::uint64_t bytes, int 
 void peer_barrier(builder& b, const team& t, std::uint64_t flag);
 
 /// After a barrier, every member reads its chunk of all others' vectors, beginning with its own and
-/// going round, and reduces it into `out`. The vectors must stay valid until the caller's next barrier.
-void peer_reduce_scatter(builder& b, const team& t, const std::vector<address>& out, const ends& cuts,
-                         std::uint64_t flag);
+/// going round, and reduces it into `out`. The vectors must stay valid until the caller's next
+/// barrier.
+void peer_reduce_scatter(builder& b, const team& t, const std::vector<address>& out,
+                         const ends& cuts, std::uint64_t flag);
 
 /// Between two barriers, every member reads all others' chunks into its own vector.
 void peer_allgather(builder& b, const team& t, const ends& cuts, std::uint64_t flag);

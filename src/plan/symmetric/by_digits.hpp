@@ -18,8 +18,8 @@ struct by_digits_options {
   std::vector<int> radices;      ///< of the outermost digit first
   std::vector<std::string> via;  ///< transport of each digit; empty: any
   /// Along how many digits, the innermost first, the ranks of an allreduce share the vector among
-  /// them and gather it again; along the others they exchange all that they have. -1: along as many as
-  /// the elements can be shared among.
+  /// them and gather it again; along the others they exchange all that they have. -1: along as many
+  /// as the elements can be shared among.
   int split = -1;
   int pipeline = 1;  ///< channels, each with its part of the vector; of an allreduce
   int stagger = 0;   ///< 1: channels one after another, as in stagger()

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Plans that are the same for every rank, written down for one. docs/design/plans/symmetric-plans.md
-/// says what they are and why proving one rank proves all.
+/// Plans that are the same for every rank, written down for one.
+/// docs/design/plans/symmetric-plans.md says what they are and why proving one rank proves all.
 #pragma once
 
 #include "plan/ir/schedule.hpp"

@@ -108,8 +108,8 @@ class checker {
   std::vector<segment> m_run, m_other, m_merged;  // runs of bytes in flight
   std::vector<share> m_shares;
 
-  // What ranks have received of reductions: by what it is made of, offsets in the input of the first
-  // rank of that, with the expression and the first rank that received it.
+  // What ranks have received of reductions: by what it is made of, offsets in the input of the
+  // first rank of that, with the expression and the first rank that received it.
   struct received {
     std::int64_t end;
     std::uint32_t value;

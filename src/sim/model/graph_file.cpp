@@ -12,8 +12,8 @@
 namespace sucl::sim::file {
 namespace {
 
-using base::toml_entry;
 using base::toml_document;
+using base::toml_entry;
 using words = std::vector<std::string>;
 
 constexpr const char* transport_name = "link";
@@ -105,7 +105,8 @@ class link_reader {
     const std::string name = prefix + entry.key;
     const toml::array* list = entry.node->as_array();
     if (list == nullptr)
-      refuse_value(*entry.node, m_document, name, "a list of pairs, as in [[0, 1], [0, \"switch\"]]");
+      refuse_value(*entry.node, m_document, name,
+                   "a list of pairs, as in [[0, 1], [0, \"switch\"]]");
     for (const toml::node& pair : *list) {
       const toml::array* two = pair.as_array();
       if (two == nullptr || two->size() != 2)

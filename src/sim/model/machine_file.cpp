@@ -75,8 +75,8 @@ std::string number_in(double figure, double unit) { return number(in_unit(figure
 
 namespace {
 
-using base::toml_entry;
 using base::toml_document;
+using base::toml_entry;
 using words = std::vector<std::string>;
 using namespace file;  // NOLINT(google-build-using-namespace)
 
@@ -155,8 +155,8 @@ template <class T>
 
 // Calls read(table, prefix) for each table of a list of tables.
 template <class Read>
-void for_each_table(const toml_entry& entry, const toml_document& document, const std::string& prefix,
-                    const Read& read) {
+void for_each_table(const toml_entry& entry, const toml_document& document,
+                    const std::string& prefix, const Read& read) {
   const toml::array* list = entry.node->as_array();
   const std::string name = prefix + entry.key;
   if (list == nullptr)
@@ -218,8 +218,9 @@ std::vector<std::int32_t> round_robin(std::int64_t ranks, std::int32_t ports) {
   return binding;
 }
 
-std::vector<std::int32_t> read_binding(const written_binding& written, const toml_document& document,
-                                       std::int64_t ranks, std::int32_t ports) {
+std::vector<std::int32_t> read_binding(const written_binding& written,
+                                       const toml_document& document, std::int64_t ranks,
+                                       std::int32_t ports) {
   std::vector<std::int32_t> binding;
   const toml::array* list = written.node->as_array();
   if (list != nullptr) {
@@ -247,7 +248,8 @@ std::string binding_text(const std::vector<std::int32_t>& binding, std::int32_t 
 
 void read_memory(memory& m, const toml_entry& entry, const toml_document& document) {
   const std::span<const key<memory>> keys = memory_keys;
-  for (const toml_entry& one : base::in_order(base::table_of(*entry.node, document, entry.key), document))
+  for (const toml_entry& one :
+       base::in_order(base::table_of(*entry.node, document, entry.key), document))
     if (!set_key(m, keys, one, document, "memory.")) refuse_key(keys, {}, one, "memory.");
 }
 

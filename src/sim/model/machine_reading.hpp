@@ -33,7 +33,8 @@ double real_of(const toml::node& node, const base::toml_document& document, cons
                const range& wanted, double unit);
 std::int32_t whole_of(const toml::node& node, const base::toml_document& document,
                       const std::string& name, const whole_range& wanted);
-std::string text_of(const toml::node& node, const base::toml_document& document, const std::string& name);
+std::string text_of(const toml::node& node, const base::toml_document& document,
+                    const std::string& name);
 
 /// The figure as it is written, in the file's unit, so that it is read back to the same one.
 std::string number_in(double figure, double unit);

@@ -104,8 +104,8 @@ class stream_tracker {
            std::vector<::sycl::event> before = {});
 
   /// The events that are complete once the command that is submitted next to the queue, behind
-  /// `deps`, could begin, if the tracker is watched. Other commands before it are the program's own,
-  /// so waiting for them is no hang.
+  /// `deps`, could begin, if the tracker is watched. Other commands before it are the program's
+  /// own, so waiting for them is no hang.
   std::vector<::sycl::event> marks(::sycl::queue& queue,
                                    const std::vector<::sycl::event>& deps) const;
 

@@ -18,7 +18,8 @@
 
 namespace sucl::sycl_layer {
 
-/// Host tasks of a communicator that may wait side by side: see docs/design/operations/completion.md.
+/// Host tasks of a communicator that may wait side by side: see
+/// docs/design/operations/completion.md.
 inline constexpr int host_task_threads = 32;
 
 using host_buffers = held_buffers<::sycl::target::host_task>;

@@ -88,7 +88,8 @@ template <class Kernel>
 ::sycl::event submit_buffers(submitter& queue, const ::sycl::nd_range<1>& range, const events& deps,
                              const kernels::message_args& args, const buffer_list& buffers) {
   std::size_t send_start = 0, recv_start = 0;
-  for (const auto& use : buffers) (use.operand.is_send ? send_start : recv_start) = use.operand.start;
+  for (const auto& use : buffers)
+    (use.operand.is_send ? send_start : recv_start) = use.operand.start;
   return queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
     const ::sycl::local_accessor<kernels::message_board, 1> board(::sycl::range<1>(1), h);

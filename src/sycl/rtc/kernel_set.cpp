@@ -62,7 +62,8 @@ struct kernel_entry {
     std::string values = "::sycl::ext::oneapi::this_work_item::get_nd_item<1>()";
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const std::string name = "m" + std::to_string(i);
-      values += arguments[i].where == argument::storage::pointer ? ", " + name : ", &" + name + "[0]";
+      values +=
+          arguments[i].where == argument::storage::pointer ? ", " + name : ", &" + name + "[0]";
     }
     return "kernel(" + values + ");";
   }

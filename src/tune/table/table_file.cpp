@@ -16,8 +16,8 @@ namespace {
 
 using base::origin_of;
 using base::refuse;
-using base::toml_entry;
 using base::toml_document;
+using base::toml_entry;
 using words = std::vector<std::string>;
 
 constexpr std::int64_t format = 2;
@@ -145,8 +145,8 @@ constexpr row_key row_keys[] = {
      [](table_row& r, const toml_entry& e, const toml_document& p) { r.seconds = time_of(e, p); }},
     {"at", [](table_row& r, const toml_entry& e,
               const toml_document& p) { r.at = bounded(e, p, base::parse_bytes, sizes); }},
-    {"verified",
-     [](table_row& r, const toml_entry& e, const toml_document& p) { r.verified = yes_or_no(e, p); }},
+    {"verified", [](table_row& r, const toml_entry& e,
+                    const toml_document& p) { r.verified = yes_or_no(e, p); }},
 };
 
 [[noreturn]] void refuse_key(const toml_entry& e, const words& known) {
@@ -176,7 +176,8 @@ table_row read_row(const toml::node& node, const toml_document& document, std::s
   table_row r;
   r.origin = origin_of(document, node.source());
   bool has_collective = false;
-  const toml::table& keys = base::table_of(node, document, "choice[" + std::to_string(number) + "]");
+  const toml::table& keys =
+      base::table_of(node, document, "choice[" + std::to_string(number) + "]");
   for (const toml_entry& e : base::in_order(keys, document)) {
     const auto known = std::find_if(std::begin(row_keys), std::end(row_keys),
                                     [&](const row_key& k) { return e.key == k.name; });

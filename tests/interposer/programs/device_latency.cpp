@@ -24,8 +24,8 @@
 namespace {
 
 using fuzz::device_memory;
-using fuzz::pinned_memory;
 using fuzz::memory_kind;
+using fuzz::pinned_memory;
 
 int g_rank = 0, g_ranks = 1, g_failures = 0;
 

@@ -1,10 +1,10 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Random collectives between neighbours: other graphs, counts, displacements and types each time, in all
-// forms and widths, each compared with what MPI itself gives through its profiling interface. They
-// go on beside collectives of SuCL's on the same communicator, and their arrays are overwritten as
-// early as MPI allows.
+// Random collectives between neighbours: other graphs, counts, displacements and types each time,
+// in all forms and widths, each compared with what MPI itself gives through its profiling
+// interface. They go on beside collectives of SuCL's on the same communicator, and their arrays are
+// overwritten as early as MPI allows.
 //
 //   neighbours SEED|date STEPS
 //

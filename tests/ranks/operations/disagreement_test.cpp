@@ -209,8 +209,8 @@ TEST_F(disagreement, long_before) {
 TEST_F(disagreement, DISABLED_inside_a_library) {
   const std::size_t n = m_fixture.aside.rank() == 0 ? 3 : 10000;
   ASSERT_NE(m_fixture.aside.selected_backend(kind::alltoall, 40000), "plan");
-  const std::string text =
-      expect_error(errc::mismatch, [&] { m_fixture.aside.blocking().alltoall(x.data(), y.data(), n); });
+  const std::string text = expect_error(
+      errc::mismatch, [&] { m_fixture.aside.blocking().alltoall(x.data(), y.data(), n); });
   EXPECT_NE(text.find("rank 0 called alltoall of 3 int32"), std::string::npos) << text;
   for (;;) pause();
 }

@@ -157,10 +157,11 @@ void exchange(const kernel_rank& j, std::uint64_t seed, int rounds, std::size_t 
 }
 
 class kernel_messages : public ::testing::TestWithParam<std::tuple<int, peer_access>> {};
-INSTANTIATE_TEST_SUITE_P(ranks, kernel_messages,
-                         ::testing::Values(std::tuple{1, peer_access::none}, std::tuple{2, peer_access::all},
-                                           std::tuple{2, peer_access::none}, std::tuple{3, peer_access::some},
-                                           std::tuple{4, peer_access::all}, std::tuple{7, peer_access::all}));
+INSTANTIATE_TEST_SUITE_P(
+    ranks, kernel_messages,
+    ::testing::Values(std::tuple{1, peer_access::none}, std::tuple{2, peer_access::all},
+                      std::tuple{2, peer_access::none}, std::tuple{3, peer_access::some},
+                      std::tuple{4, peer_access::all}, std::tuple{7, peer_access::all}));
 
 TEST_P(kernel_messages, arrive) {
   const auto [size, how] = GetParam();

@@ -232,10 +232,11 @@ void run_drawn(const kernel_rank& j, unsigned seed) {
 }
 
 class kernel_plans : public ::testing::TestWithParam<std::tuple<int, peer_access>> {};
-INSTANTIATE_TEST_SUITE_P(ranks, kernel_plans,
-                         ::testing::Values(std::tuple{1, peer_access::none}, std::tuple{2, peer_access::all},
-                                           std::tuple{2, peer_access::none}, std::tuple{3, peer_access::all},
-                                           std::tuple{4, peer_access::some}, std::tuple{5, peer_access::all}));
+INSTANTIATE_TEST_SUITE_P(
+    ranks, kernel_plans,
+    ::testing::Values(std::tuple{1, peer_access::none}, std::tuple{2, peer_access::all},
+                      std::tuple{2, peer_access::none}, std::tuple{3, peer_access::all},
+                      std::tuple{4, peer_access::some}, std::tuple{5, peer_access::all}));
 
 TEST_P(kernel_plans, do_what_compositions_mean) {
   const auto [size, how] = GetParam();

@@ -95,7 +95,8 @@ void call(const kernel_rank& j, std::uint64_t seed) {
 
 class kernels_captured_on : public ::testing::TestWithParam<std::tuple<int, peer_access>> {};
 INSTANTIATE_TEST_SUITE_P(ranks, kernels_captured_on,
-                         ::testing::Values(std::tuple{2, peer_access::all}, std::tuple{2, peer_access::none},
+                         ::testing::Values(std::tuple{2, peer_access::all},
+                                           std::tuple{2, peer_access::none},
                                            std::tuple{3, peer_access::all}));
 
 // Of odd and of even numbers of operations, so that halves of the buffers are swapped, and behind

@@ -50,10 +50,11 @@ void compare(const kernel_rank& j, std::uint64_t seed, std::byte* mapped,
 }
 
 class kernels_with : public ::testing::TestWithParam<std::tuple<int, peer_access>> {};
-INSTANTIATE_TEST_SUITE_P(ranks, kernels_with,
-                         ::testing::Values(std::tuple{1, peer_access::none}, std::tuple{2, peer_access::all},
-                                           std::tuple{2, peer_access::none}, std::tuple{3, peer_access::all},
-                                           std::tuple{3, peer_access::some}, std::tuple{4, peer_access::all}));
+INSTANTIATE_TEST_SUITE_P(
+    ranks, kernels_with,
+    ::testing::Values(std::tuple{1, peer_access::none}, std::tuple{2, peer_access::all},
+                      std::tuple{2, peer_access::none}, std::tuple{3, peer_access::all},
+                      std::tuple{3, peer_access::some}, std::tuple{4, peer_access::all}));
 
 // Wherever the memory ends, on one rank or on all.
 TEST(kernels_memory, a_rank_without_memory_is_told_to_all) {
@@ -194,7 +195,8 @@ TEST_P(kernels_with, go_the_ways_of_a_table) {
       j.comm().retune(&table);
       auto o = operation(kind::allreduce, type::fp32, 16, op::sum);
       const bool possible = protocol < 2 || (protocol == 2 && size > 1) ||
-                            (protocol == 3 && size > 2) || (protocol == 4 && how == peer_access::all) ||
+                            (protocol == 3 && size > 2) ||
+                            (protocol == 4 && how == peer_access::all) ||
                             (protocol == 5 && size > 2 && how == peer_access::all);
       if (size > 1) {
         EXPECT_EQ(

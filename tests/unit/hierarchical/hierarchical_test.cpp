@@ -343,7 +343,8 @@ class play {
         [[fallthrough]];
       case SUCL_KIND_ALLGATHER:
       case SUCL_KIND_ALLGATHERV:
-        for (int s = 0; s < m_scene.ranks(); ++s) put(displacement(rank, s), s, 0, m_scene.block(s));
+        for (int s = 0; s < m_scene.ranks(); ++s)
+          put(displacement(rank, s), s, 0, m_scene.block(s));
         break;
       case SUCL_KIND_SCATTER:
       case SUCL_KIND_SCATTERV:

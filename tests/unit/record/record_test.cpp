@@ -37,7 +37,9 @@ sucl_operation collective(sucl_kind kind, std::uint64_t count) {
 }
 
 // Where this process is, as sentences say it.
-std::string process_and_host() { return "(process " + std::to_string(getpid()) + " on " + host_name() + ")"; }
+std::string process_and_host() {
+  return "(process " + std::to_string(getpid()) + " on " + host_name() + ")";
+}
 
 // A rank's recorder that writes to a file of its own, which ends with it.
 struct recorded {

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Tuning tables: what is written is read again, what is wrong is refused with its location, and what
-// they say is what selection and plans do.
+// Tuning tables: what is written is read again, what is wrong is refused with its location, and
+// what they say is what selection and plans do.
 #include "backends/built_ins.hpp"
 #include "backends/shm_plan/plans/plan_cache.hpp"
 #include "core/selection/selection.hpp"

@@ -201,7 +201,7 @@ class post_office {
 };
 
 const std::vector<std::vector<int>> node_lists{{0},          {0, 0},       {0, 0, 0},
-                                           {0, 0, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 2, 2, 2, 0}};
+                                               {0, 0, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 2, 2, 2, 0}};
 
 class messages : public ::testing::TestWithParam<std::vector<int>> {};
 INSTANTIATE_TEST_SUITE_P(placements, messages, ::testing::ValuesIn(node_lists));

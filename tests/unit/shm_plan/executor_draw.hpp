@@ -36,7 +36,7 @@ struct draw {
   std::uint64_t count;
   std::vector<std::uint64_t> counts, displs;
   std::uint64_t misalignment;  // bytes by which memory is not aligned
-  bool symmetric;           // alltoallv: both directions of a pair have the same count
+  bool symmetric;              // alltoallv: both directions of a pair have the same count
 
   // Of a pair, in alltoallv.
   std::uint64_t between(int from, int to) const {

@@ -231,7 +231,8 @@ TEST(plan_staging, turns_private_counts_into_messages_under_a_limit) {
   const std::vector<std::uint64_t> counts{1};
   sucl_operation o = operation(SUCL_KIND_GATHERV, SUCL_TYPE_FP32, 0);
   o.recv_counts = o.recv_displs = counts.data();
-  // Under a limit even a small count: another rank may have a large one, and the ranks do not know of each other.
+  // Under a limit even a small count: another rank may have a large one, and the ranks do not know
+  // of each other.
   EXPECT_TRUE(plan_staging(o, {}, limited, {}).as_messages);
   EXPECT_TRUE(plan_staging(o, {}, without, {}).as_messages);
   EXPECT_FALSE(plan_staging(o, {}, unlimited, {}).needed);

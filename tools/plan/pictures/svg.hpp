@@ -14,8 +14,8 @@ namespace sucl::tools {
 /// Which end of a text its coordinates are those of.
 enum class anchor { start, middle, end };
 
-/// A picture to which elements are added; finish() gives the file. Positions and sizes are pixels from
-/// the upper left corner. The same calls give the same bytes.
+/// A picture to which elements are added; finish() gives the file. Positions and sizes are pixels
+/// from the upper left corner. The same calls give the same bytes.
 class svg {
  public:
   svg(double width, double height);

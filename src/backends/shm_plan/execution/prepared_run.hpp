@@ -60,8 +60,8 @@ struct prepared_run {
 /// Prepares operations and runs them. One thread at a time.
 class prepared_runs {
  public:
-  /// All arguments must outlive this object. `spin_limit`: polls in vain before an ordinary run takes
-  /// over.
+  /// All arguments must outlive this object. `spin_limit`: polls in vain before an ordinary run
+  /// takes over.
   prepared_runs(shared_memory& memory, node_progress& node, plan_cache& plans,
                 metadata_exchange& exchange, nt_store_policy& copier, const placement& where,
                 int spin_limit)

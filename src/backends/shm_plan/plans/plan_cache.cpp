@@ -68,8 +68,8 @@ const std::vector<tuning_row>& default_tuning() {
     std::vector<tuning_row> all{
         {SUCL_KIND_ALLREDUCE, access_mode::staged, {0, 64 * kib}, "staged_one_shot", 64 * kib, {}},
         // Two ranks move as much in one step as in two. The second step waits for cache lines
-        // to be transferred in both directions: where these are slow (docs/design/backends/executor.md) it
-        // took three times as long.
+        // to be transferred in both directions: where these are slow
+        // (docs/design/backends/executor.md) it took three times as long.
         {SUCL_KIND_ALLREDUCE, access_mode::staged, {}, "staged_one_shot", 256 * kib, {}, two},
         {SUCL_KIND_ALLREDUCE, access_mode::staged, {}, "staged_two_shot", 256 * kib, {}},
         {SUCL_KIND_ALLREDUCE, access_mode::mapped, {0, 4 * mib}, "mapped_one_shot", 256 * kib, {}},

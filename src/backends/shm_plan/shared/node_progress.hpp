@@ -30,8 +30,8 @@ inline constexpr std::uint32_t run_window = 3;
 /// root that sends, compare them here, before they are further apart than there are slots.
 class node_progress {
  public:
-  /// `memory` must outlive this object. `neighbours`: the ranks of the node, this one among them. `compares`:
-  /// their histories too.
+  /// `memory` must outlive this object. `neighbours`: the ranks of the node, this one among them.
+  /// `compares`: their histories too.
   node_progress(const shared_memory& memory, int rank, int size, std::vector<int> neighbours,
                 bool compares)
       : m_memory(memory),
