@@ -101,7 +101,7 @@ comm_state* interposer::find(MPI_Comm comm, int& code) {
   int there = 0;
   code = PMPI_Comm_get_attr(comm, m_key, &value, &there);
   if (code != MPI_SUCCESS) return nullptr;
-  comm_state& p = there ? *static_cast<comm_state*>(value) : meet(comm);
+  comm_state& p = there ? *static_cast<comm_state*>(value) : make_state(comm);
   here.latest = comm;
   here.latest_state = &p;
   here.latest_generation = now;
@@ -125,7 +125,7 @@ bool is_of_this_world(MPI_Comm comm, int size) {
 
 }  // namespace
 
-comm_state& interposer::meet(MPI_Comm comm) {
+comm_state& interposer::make_state(MPI_Comm comm) {
   auto made = std::make_unique<comm_state>();
   comm_state& p = *made;
   p.native = comm;
@@ -233,11 +233,11 @@ std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfe
   if (c) own.saved += c->tuner.saving();
   const own_call guard;
   try {
-    const sucl_operation asked = t.filled();
-    if (!p.core->run_cached(asked)) {
-      sucl_operation o = asked;
+    const sucl_operation requested = t.filled();
+    if (!p.core->run_cached(requested)) {
+      sucl_operation o = requested;
       core::normalise(o, p.at.rank, p.at.size);
-      p.core->run(o, {}, &asked);
+      p.core->run(o, {}, &requested);
     }
     return t.finish();
   } catch (const error& e) {

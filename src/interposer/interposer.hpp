@@ -262,7 +262,7 @@ class interposer {
   static route& slot_of(const signature& s);
   /// Null if MPI says that it is no communicator, which `code` is then: the program has been told.
   comm_state* find(MPI_Comm comm, int& code);
-  comm_state& meet(MPI_Comm comm);
+  comm_state& make_state(MPI_Comm comm);
   void adopt(comm_state& p);
   std::shared_ptr<core::communicator> make_core(MPI_Comm comm, bool& later);
   outcome classify(comm_state& p, const transfer& t, form f, call_class** found);

@@ -54,8 +54,8 @@ namespace {
 constexpr std::uint64_t of_replays = std::uint64_t{1} << 63;
 
 // How far a rank has come in what is asked for.
-std::uint64_t progress_of(const communicator::status& state, std::uint64_t asked) {
-  return asked & of_replays ? state.replayed | of_replays : state.posted;
+std::uint64_t progress_of(const communicator::status& state, std::uint64_t number) {
+  return number & of_replays ? state.replayed | of_replays : state.posted;
 }
 
 }  // namespace
@@ -301,22 +301,22 @@ void watchdog::start_query(communicator& c, watched& w, time_point now) {
 }
 
 void watchdog::conclude(communicator& c, watched& w) {
-  const progress_query asked = *w.open;
+  const progress_query query = *w.open;
   w.open.reset();
   // What has gone wrong first is why others do not come.
   if (m_process.peers())
     if (const auto gone = m_process.peers()->gone(c.where().world_ranks); gone.failure)
       return send_diagnosis(
           c, w, gone.failure->code,
-          asked.operation + " of " + c.label() + " cannot finish: " + gone.failure->text);
+          query.operation + " of " + c.label() + " cannot finish: " + gone.failure->text);
   std::vector<int> late, silent, stopped, held;
   for (int r = 0; r < c.size(); ++r) {
-    const auto& a = asked.answers[static_cast<std::size_t>(r)];
+    const auto& a = query.answers[static_cast<std::size_t>(r)];
     if (!a.given) {
       const int world = c.where().world_ranks[static_cast<std::size_t>(r)];
       const bool is_stopped = m_process.peers() && m_process.peers()->is_stopped(world);
       (is_stopped ? stopped : silent).push_back(r);
-    } else if (asked.sequence > 0 && a.posted < asked.sequence) {
+    } else if (query.sequence > 0 && a.posted < query.sequence) {
       late.push_back(r);
     } else if (a.held) {
       held.push_back(r);
@@ -325,7 +325,7 @@ void watchdog::conclude(communicator& c, watched& w) {
   // Others may be late because they wait for who is stopped.
   if (!stopped.empty()) late.clear();
   const auto seconds = std::chrono::duration<double>(m_process.settings().watchdog.timeout).count();
-  std::string text = asked.operation + " of " + c.label() + " did not finish within " +
+  std::string text = query.operation + " of " + c.label() + " did not finish within " +
                      std::to_string(seconds).substr(0, 5) + " s: ";
   std::string reasons;
   const auto add = [&](const std::vector<int>& ranks, const char* what) {
@@ -338,12 +338,12 @@ void watchdog::conclude(communicator& c, watched& w) {
                                  : " do not answer and have not arrived");
   add(held, held.size() == 1 ? " still executes commands of the program before it on its device"
                              : " still execute commands of the program before it on their devices");
-  if (reasons.empty() && !asked.peers.empty())
-    reasons = (asked.peers.size() > 1 ? "one of " : "") + ranks_text(asked.peers) +
+  if (reasons.empty() && !query.peers.empty())
+    reasons = (query.peers.size() > 1 ? "one of " : "") + ranks_text(query.peers) +
               " has not issued the matching operation";
   if (reasons.empty()) {
     reasons = "every rank has posted the operation, but it made no progress";
-    if (asked.on_stream)
+    if (query.on_stream)
       reasons +=
           ". Commands before it on the device's stream may still run; and copies between the "
           "device "

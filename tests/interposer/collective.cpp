@@ -9,8 +9,8 @@ namespace fuzz {
 bool with_devices = false;
 
 std::uint64_t agree_on_seed(const char* argument) {
-  const char* asked = std::getenv("SUCL_FUZZ_SEED");
-  const std::string text = asked ? asked : argument;
+  const char* setting = std::getenv("SUCL_FUZZ_SEED");
+  const std::string text = setting ? setting : argument;
   std::uint64_t seed =
       text == "date" ? std::uint64_t(std::time(nullptr)) : std::strtoull(text.c_str(), nullptr, 10);
   PMPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);

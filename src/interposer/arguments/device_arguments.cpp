@@ -11,8 +11,8 @@ namespace {
 // libraries have for that; a wrong guess would crash it.
 bool library_takes(std::initializer_list<const char*> questions) {
   for (const char* name : questions)
-    if (const auto ask = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name)))
-      if (ask() == 1) return true;
+    if (const auto query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name)))
+      if (query() == 1) return true;
   return false;
 }
 

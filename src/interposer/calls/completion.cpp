@@ -398,10 +398,10 @@ template <class First, class Second, class... Rest>
 struct second_parameter<int (*)(First, Second, Rest...)> {
   using type = Second;
 };
-using asked = second_parameter<decltype(&PMPI_Request_get_status_all)>::type;
+using request_array = second_parameter<decltype(&PMPI_Request_get_status_all)>::type;
 
 // The requests that the library may see, null instead of the others.
-std::vector<MPI_Request> seen_of(int count, asked requests) {
+std::vector<MPI_Request> seen_of(int count, request_array requests) {
   std::vector<MPI_Request> seen(requests, requests + count);
   for (MPI_Request& r : seen)
     if (const pending* found = known(&r); found && found->hidden()) r = MPI_REQUEST_NULL;
@@ -410,7 +410,7 @@ std::vector<MPI_Request> seen_of(int count, asked requests) {
 
 }  // namespace
 
-SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, asked requests, int* flag,
+SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, request_array requests, int* flag,
                                              MPI_Status* statuses) {
   if (count <= 0 || !requests || !has_room(statuses, flag))
     return SUCL_NEXT_OR_LIBRARY(Request_get_status_all)(count, requests, flag, statuses);
@@ -424,10 +424,10 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, asked requests, int* fla
   return SUCL_NEXT_OR_LIBRARY(Request_get_status_all)(count, seen_of(count, requests).data(), flag,
                                                       statuses);
 }
-SUCL_PROFILED(Request_get_status_all, (int count, asked requests, int* flag, MPI_Status* statuses),
+SUCL_PROFILED(Request_get_status_all, (int count, request_array requests, int* flag, MPI_Status* statuses),
               (count, requests, flag, statuses))
 
-SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, asked requests, int* index, int* flag,
+SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, request_array requests, int* index, int* flag,
                                              MPI_Status* status) {
   if (count <= 0 || !requests || !has_room(status, index, flag))
     return SUCL_NEXT_OR_LIBRARY(Request_get_status_any)(count, requests, index, flag, status);
@@ -445,10 +445,10 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, asked requests, int* ind
   return code;
 }
 SUCL_PROFILED(Request_get_status_any,
-              (int count, asked requests, int* index, int* flag, MPI_Status* status),
+              (int count, request_array requests, int* index, int* flag, MPI_Status* status),
               (count, requests, index, flag, status))
 
-SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, asked requests, int* done, int* indices,
+SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, request_array requests, int* done, int* indices,
                                               MPI_Status* statuses) {
   if (count <= 0 || !requests || !has_room(statuses, done, indices))
     return SUCL_NEXT_OR_LIBRARY(Request_get_status_some)(count, requests, done, indices, statuses);
@@ -464,7 +464,7 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, asked requests, int* do
   return code;
 }
 SUCL_PROFILED(Request_get_status_some,
-              (int count, asked requests, int* done, int* indices, MPI_Status* statuses),
+              (int count, request_array requests, int* done, int* indices, MPI_Status* statuses),
               (count, requests, done, indices, statuses))
 
 #endif

@@ -82,9 +82,9 @@ class cuda_driver final : public driver {
     const auto at = reinterpret_cast<address>(memory);
     if (!(m_is_hip ? is_hip_memory(at) : is_cuda_memory(at))) return std::nullopt;
     owner found{this};
-    if (ask(found.ordinal, attribute_ordinal, at) != ok) found.ordinal = 0;
+    if (query(found.ordinal, attribute_ordinal, at) != ok) found.ordinal = 0;
     // Memory of pools has none, and that of HIP is of the device.
-    if (m_is_hip || ask(found.context, attribute_context, at) != ok) found.context = nullptr;
+    if (m_is_hip || query(found.context, attribute_context, at) != ok) found.context = nullptr;
     if (!found.context) found.context = primary(found.ordinal);
     return found;
   }
@@ -128,23 +128,23 @@ class cuda_driver final : public driver {
   };
 
   template <class Value>
-  int ask(Value& value, int attribute, address memory) const {
+  int query(Value& value, int attribute, address memory) const {
     return m_api.get_attribute(&value, attribute, memory);
   }
   // Before the driver is initialised, and of memory that it does not know, the answer is an error.
   bool is_cuda_memory(address memory) const {
     int type = 0;
     unsigned managed = 0;
-    return ask(type, attribute_memory_type, memory) == ok && type == cuda_device_memory &&
-           (ask(managed, attribute_is_managed, memory) != ok || !managed);
+    return query(type, attribute_memory_type, memory) == ok && type == cuda_device_memory &&
+           (query(managed, attribute_is_managed, memory) != ok || !managed);
   }
   // The numbers of kinds of memory are others in each generation of HIP.
   bool is_hip_memory(address memory) const {
     unsigned managed = 0;
     void *own = nullptr, *host = nullptr;
-    return ask(own, attribute_device_pointer, memory) == ok && own &&
-           (ask(managed, attribute_is_managed, memory) != ok || !managed) &&
-           (ask(host, attribute_host_pointer, memory) != ok || !host);
+    return query(own, attribute_device_pointer, memory) == ok && own &&
+           (query(managed, attribute_is_managed, memory) != ok || !managed) &&
+           (query(host, attribute_host_pointer, memory) != ok || !host);
   }
 
   // Kept for as long as the process lasts, as the stream in it.

@@ -15,8 +15,8 @@
 namespace {
 
 bool is(const char* how) {
-  const char* asked = std::getenv("SUCL_TEST_FAILING");
-  return asked && std::string(asked) == how;
+  const char* setting = std::getenv("SUCL_TEST_FAILING");
+  return setting && std::string(setting) == how;
 }
 
 // The library's function, which one of the same name here hides.
