@@ -357,7 +357,7 @@ void kernel_comm::enter_capture(kernels::collective_args& j, bool barrier) {
   j.announces = !barrier;
 }
 
-// What all kernels of a communicator have.
+// The arguments that all kernels of a communicator have in common.
 void kernel_comm::enter(kernels::collective_args& j, bool barrier) {
   if (m_captured) return enter_capture(j, barrier);
   next_epoch();
@@ -391,7 +391,7 @@ void* kernel_comm::start_collective(const sucl_operation& o, void* target) {
     const void* from = kernel.in_place ? o.recv : o.send;
     const bool moves_within =
         kernel.in_place && j.how == kernels::protocol::staged && o.kind != SUCL_KIND_ALLGATHER;
-    // Memory that a rank has not is as good as mapped.
+    // A rank without such memory counts as if it were mapped.
     const auto key = [&](const void* memory, std::uint64_t elements) {
       if (elements == 0) return kernels::key_of(0, 0);
       return moves_within ? 0 : m_memory.key_of(memory, elements * o.element_size);

@@ -26,7 +26,7 @@
 
 namespace sucl::core {
 
-/// Its name in the configuration.
+/// The name of the backend in the configuration.
 inline constexpr const char* kernel_backend_name = "kernels";
 
 /// Settings of [backends.kernels].
@@ -100,7 +100,7 @@ class kernel_comm {
   /// The protocol of an operation, human-readable.
   std::string describe(const sucl_operation& operation) const;
 
-  /// What a plan has to fit.
+  /// The limits that a plan has to fit.
   device_plan_limits plan_limits() const { return {m_setting.groups, m_setting.ll_max_bytes}; }
   plan_store& plans() { return m_plans; }
   bool runs_plans() const { return m_runs_plans; }
@@ -181,7 +181,7 @@ class kernel_comm {
 /// The largest number of ranks.
 inline constexpr int max_kernel_ranks = kernels::max_ranks;
 
-/// Its table; `state` of its channels is the kernel_comm.
+/// The table of the backend `kernels`; `state` of its instances is the kernel_comm.
 SUCL_CORE_API const sucl_backend& kernel_backend() noexcept;
 backend_comm make_kernel_comm(std::unique_ptr<kernel_comm> comm);
 kernel_comm& kernels_of(const backend_comm& c);

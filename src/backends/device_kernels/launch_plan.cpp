@@ -22,7 +22,7 @@ std::uint64_t rounded_up(std::uint64_t n, std::uint64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-// Writes down what goes where.
+// Derives from an operation which bytes go where.
 struct maker {
   const sucl_operation& o;
   const launch_setting& s;
@@ -293,12 +293,13 @@ struct maker {
     if (s.ranks == 2) return s.ll128_exchange_max_bytes;
     return std::max(s.ll128_exchange_max_bytes, std::min(s.ll128_max_bytes, scattered));
   }
-  // A pair's, from either end.
+  // The protocol between two ranks, which both ends choose alike.
   protocol of_pair(std::uint64_t bytes) const {
     if (bytes <= ll_pair_bytes()) return protocol::ll;
     return bytes <= ll128_pair_bytes() ? protocol::ll128 : protocol::staged;
   }
-  // Of the pairs of this rank, if all have the same; else the kernel that has each.
+  // The protocol of all pairs of this rank if they have the same one; else that of the kernel which
+  // has them all.
   protocol of_pairs() const {
     std::optional<protocol> common;
     for (int r = 0; r < s.ranks; ++r) {
@@ -384,7 +385,7 @@ struct maker {
     }
   }
 
-  // In pieces, for staging memory.
+  // Divides the message into pieces, for staging memory.
   void cut() {
     collective_args& j = k.what;
     j.may_be_direct = known && could_be_direct();
@@ -402,7 +403,7 @@ struct maker {
     k.groups = static_cast<int>(c.groups);
     j.slot = c.slot;
   }
-  // Each slice as cut() does a whole message.
+  // Divides each slice as cut() divides a whole message.
   void cut_slices() {
     collective_args& j = k.what;
     k.groups = groups_for(most);
@@ -429,7 +430,7 @@ struct maker {
   std::uint64_t received_from(int r) const {
     return k.lists ? k.lists[1].size[r] : k.recv.bytes(r);
   }
-  // Of what this rank moves.
+  // The most bytes that this rank exchanges with another one.
   std::uint64_t largest() const {
     if (known) return most;
     std::uint64_t bytes = 0;
@@ -467,7 +468,7 @@ bool kernels_support(sucl_kind kind) noexcept {
 
 bool implies_barrier(const kernel_launch& kernel, sucl_kind kind) noexcept {
   if (kernel.what.how == protocol::two_shot) return false;
-  // Of every rank that has a slice.
+  // A rank receives from every rank that has a slice.
   const bool in_ll = kernel.what.how == protocol::ll_two_shot;
   if (in_ll || kernel.what.how == protocol::ll128_two_shot) {
     const std::uint64_t bytes = kernel.what.bytes;

@@ -112,7 +112,7 @@ hierarchical_comm::hierarchical_comm(hierarchical_map where, const hierarchical_
 hierarchical_comm::~hierarchical_comm() {
   for (const auto& part : m_parts)
     if (part) part->shut_down(true);
-  // What was given up may still write to it.
+  // Operations that were given up may still write to it.
   if (m_aborted)
     for (auto* one : {&m_from_host, &m_on_streams})
       for (scratch& s : one->host) s.abandon();
@@ -129,7 +129,7 @@ std::string hierarchical_comm::words_of(level on) const {
 
 step_list hierarchical_comm::steps(const sucl_operation& o) const {
   const bool small = o.count * o.element_size < m_single_leader;
-  // Between nodes nothing was measured that says in which pieces.
+  // No measurement says which pieces are best between nodes.
   const std::uint64_t piece =
       m_where.islands && m_piece > 0 ? std::max<std::uint64_t>(1, m_piece / o.element_size) : 0;
   return steps_of(o, m_where, {small ? 1 : m_leaders, m_leaders, piece});

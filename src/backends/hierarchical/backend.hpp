@@ -23,7 +23,7 @@
 
 namespace sucl::core {
 
-/// Its name in the configuration.
+/// The name of the backend in the configuration.
 inline constexpr const char* hierarchical_backend_name = "hierarchical";
 
 /// Settings of [backends.hierarchical].
@@ -126,7 +126,7 @@ class hierarchical_comm {
   std::atomic<bool> m_mismatch_reported{false};  ///< that ranks have called different operations
 };
 
-/// What make_hierarchical() works with.
+/// The arguments of make_hierarchical().
 struct hierarchical_makers {
   /// As backend_environment::split.
   std::function<std::shared_ptr<communicator>(int colour, int key, bool flat)> split;
@@ -143,7 +143,7 @@ backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::str
                                const hierarchical_map& where, const hierarchical_makers& how,
                                std::string* obstacle);
 
-/// Its table; `state` of its channels is the hierarchical_comm.
+/// The table of the backend `hierarchical`; `state` of its instances is the hierarchical_comm.
 SUCL_CORE_API const sucl_backend& hierarchical_backend() noexcept;
 hierarchical_comm& hierarchical_of(const backend_comm& c);
 

@@ -195,7 +195,7 @@ struct planner {
   static std::uint64_t sum(const std::vector<std::uint64_t>& of) {
     return std::accumulate(of.begin(), of.end(), std::uint64_t{0});
   }
-  // Those of the ranks of this node, by their local numbers.
+  // The blocks of the ranks of this node, by local rank.
   blocks of_this_node(const blocks& all) const {
     blocks b;
     for (int r = 0; r < ranks(); ++r) {

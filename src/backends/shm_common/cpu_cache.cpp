@@ -12,7 +12,7 @@
 namespace sucl::core {
 namespace {
 
-// Of a list such as "0-3,8".
+// How many processors a list such as "0-3,8" has.
 int count_processors(std::istream& list) {
   int count = 0;
   for (int first = 0; list >> first; list.get()) {

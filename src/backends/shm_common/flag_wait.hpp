@@ -38,7 +38,7 @@ struct run_flag {
   static constexpr int signal_bits = 16, history_bits = 20, run_bits = 28;
   static constexpr std::uint64_t max_signals = (std::uint64_t{1} << signal_bits) - 1;
 
-  /// Before any signal.
+  /// The value before any signal.
   static constexpr std::uint64_t of(std::uint64_t run, std::uint64_t history) noexcept {
     constexpr std::uint64_t mask = (std::uint64_t{1} << history_bits) - 1;
     return run << (history_bits + signal_bits) | (history & mask) << signal_bits;

@@ -24,7 +24,7 @@ struct placement {
   int rank = 0;
   int size = 1;
   std::vector<int> node_of;  ///< one entry a rank
-  /// The first one sends what may go by any.
+  /// The first transport sends what may go by any of them.
   std::vector<transport> transports;
   bool oversubscribed = false;  ///< on some machine ranks have to share processors
   bool compared = false;        ///< what ranks have called is compared above the backend

@@ -16,7 +16,7 @@
 
 namespace sucl::core {
 
-/// Its name in the configuration.
+/// The name of the backend in the configuration.
 inline constexpr const char* message_backend_name = "messages";
 
 /// Most ranks of a node that a communicator may have for it: each pair has memory of its own.
@@ -36,7 +36,7 @@ backend_comm make_message_comm(const backend_comm& memory, placement where, bool
 /// number is the same on every rank. Not while another thread is in the instance.
 void add_message_memory(const backend_comm& messages, const sucl_region& region,
                         std::uint64_t number);
-/// It goes.
+/// Memory of this number is about to be freed.
 void remove_message_memory(const backend_comm& messages, const void* base);
 
 /// Whether an instance is one of these, with no layer above it.

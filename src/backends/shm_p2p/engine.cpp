@@ -160,7 +160,7 @@ p2p_request* p2p_engine::start(const sucl_operation& o) {
       if (bytes > 0) std::memcpy(d->bounce_buffer.get(), o.recv, bytes);
       data = d->bounce_buffer.get();
     }
-    // Receives first: then messages find their receives.
+    // Receives come first, so that messages find them.
     for (const sucl_operation* part = parts; part != end; ++part)
       if (receives(part->kind)) receive(*part, d);
     for (const sucl_operation* part = parts; part != end; ++part)
@@ -372,7 +372,7 @@ bool p2p_engine::fits(const item& r, const envelope& e) {
   return r.bytes == e.bytes && have_same_elements(envelope_of(r), e);
 }
 
-// The same words at both ends.
+// The text is the same at both ends.
 void p2p_engine::refuse(const item& i, const envelope& sent, int from, const envelope& wanted,
                         int to) {
   if (i.owner->failure) return;

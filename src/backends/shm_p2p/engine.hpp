@@ -60,12 +60,12 @@ class p2p_engine {
   /// Whether a message of that rank and tag is here that no receive has taken. Nothing: what comes
   /// from that rank is not seen before it is received.
   std::optional<bool> arrived(int from, int tag);
-  /// Gives it back.
+  /// Frees the request.
   void recycle(p2p_request* d) { m_free_requests.push_back(d); }
   /// Gives up what is on its way through transports. Afterwards there is only destruction.
   void abort();
 
-  /// Memory of this number that every rank reaches is there, or goes.
+  /// Memory of this number that every rank reaches is there, or is about to be freed.
   void add(std::uint64_t number, const sucl_region& region);
   void remove(const void* base);
 

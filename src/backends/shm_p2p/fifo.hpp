@@ -27,7 +27,7 @@ struct envelope {
 };
 static_assert(sizeof(envelope) == 16);
 
-/// Ready to send (RTS): of a message that is too long for the ring.
+/// Ready to send (RTS): announces a message that is too long for the ring.
 struct rendezvous_request {
   std::uint64_t serial = 0;   ///< among those of its FIFO, from 1
   std::uint64_t address = 0;  ///< of the data in the sender's process
@@ -128,7 +128,7 @@ class fifo_receiver {
   void pop(std::uint64_t bytes);
   /// Replies to a rendezvous request; false where there is no room.
   bool reply(const rendezvous_reply& o);
-  /// The next full chunk, or null; taken() gives it back.
+  /// The next full chunk, or null; taken() returns it to the sender.
   const std::byte* full_chunk();
   void taken() {
     fifo_detail::at(m_base, layout::taken).store(++m_taken, std::memory_order_release);

@@ -18,11 +18,11 @@
 
 namespace sucl::core {
 
-/// Most ranks that a communicator may have for it.
+/// The largest number of ranks of a communicator with this backend.
 inline constexpr int max_plan_ranks = 64;
 
 /// Its table within a node, for queries of what it supports: its query needs no state.
-/// Between nodes it supports less.
+/// Between nodes the backend supports fewer operations.
 SUCL_CORE_API const sucl_backend& plan_backend() noexcept;
 
 /// A backend's instance for one communicator. Collective. `memory` provides the memory, and must

@@ -115,14 +115,14 @@ class plan_built_in_backend final : public built_in_backend {
         what > SUCL_KIND_EXSCAN)
       return;
     std::string ruled_out = list.other_platform();
-    // Only compiled plans, which nothing else runs.
+    // This instance runs only compiled plans, which no other backend runs.
     if (ruled_out.empty() && list.scope().nodes > 1 && list.scope().nodes == list.scope().ranks)
       ruled_out = "every rank is alone on its node";
     const std::vector<range> sizes = sizes_for_plans(what, list.scope());
     const std::uint32_t memory = list.scope().mixed ? every_memory : host_memory;
     for (const range& bytes : sizes) list.add(selection_stage::built_in, bytes, memory, ruled_out);
     if (sizes.size() == 1 || list.scope().nodes > 1) return;
-    // By event libraries use other algorithms, which are slower.
+    // For non-blocking calls libraries use other algorithms, which are slower.
     list.add(selection_stage::built_in, {}, memory, ruled_out, tune::call_form::event);
   }
 

@@ -57,7 +57,7 @@ all_left_behind& left() {
   return all;
 }
 
-// For good: ranks that have not left may be at work on it.
+// Never frees the memory: ranks that have not left may still use it.
 void keep(memories all, void* host) {
   static std::mutex mutex;
   static auto& kept = *new std::vector<std::pair<memories, void*>>;
@@ -165,7 +165,7 @@ std::optional<std::vector<std::shared_ptr<void>>> peer_buffers::hand_over_memory
   return all;
 }
 
-// False where some do not in time.
+// Waits until all ranks have left; false where some do not in time.
 bool peer_buffers::all_leave() const {
   const bool fails = std::uncaught_exceptions() > 0;
   const auto until = std::chrono::steady_clock::now() + (fails ? wait_of_failing : longest_wait);
@@ -392,7 +392,7 @@ std::shared_ptr<const reached_memory> peer_buffers::make_reached(std::uint64_t b
   return made;
 }
 
-// Behind the flag that says that a rank has left.
+// The call boards lie behind the flags that say that a rank has left.
 std::vector<std::byte*> peer_buffers::boards() const {
   constexpr std::uint64_t board_at = 128;
   static_assert(board_at + call_board::part_bytes <= page);

@@ -20,7 +20,7 @@ std::uint64_t bytes_of(const std::vector<T>& v) {
 
 }  // namespace
 
-// What this rank alone needs.
+// The memory that this rank alone needs.
 void plan_store::copy_in(stored_plan& plan) const {
   const device_plan& c = plan.code;
   plan.text = m_device.allocate(line + bytes_of(c.steps) + bytes_of(c.operands) + bytes_of(c.ends));

@@ -22,7 +22,7 @@ struct timings {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t staged, read;
 
-  /// Of two ranks, the longer time of each copy mode.
+  /// The longer of the times of two ranks, for each copy mode.
   static timings slower(const timings& a, const timings& b) {
     return {std::max(a.staged, b.staged), std::max(a.read, b.read)};
   }
@@ -68,16 +68,16 @@ class copy_mode_tuner {
     const std::uint64_t call = m_trials.started() == period ? 0 : m_trials.started();
     return call < order.turns[0].untimed || (call > order.calls() && !m_reads && all_agreed());
   }
-  /// Whether that one is to be timed.
+  /// Whether that operation is to be timed.
   bool tries() const { return m_tries; }
-  /// How long it took.
+  /// Reports how long that operation took.
   void note(bool read, std::chrono::nanoseconds took) {
     const auto ns =
         std::min<std::uint64_t>(static_cast<std::uint64_t>(took.count()), timings::none - 1);
     m_trials.note_next(read, static_cast<std::uint32_t>(ns));
   }
   timings mine() const { return {median(false), median(true)}; }
-  /// The copy mode of those that are not timed.
+  /// The copy mode of operations that are not timed.
   bool reads() const { return m_reads; }
 
  private:
@@ -113,7 +113,7 @@ struct packed_timings {
   }
 
  private:
-  // Of 27 bits, in 16 ns; the longest is none.
+  // A time has 27 bits, in units of 16 ns; the largest value stands for none.
   static constexpr std::uint32_t grain = 16, most = (1u << 27) - 1;
   static std::uint32_t coarse(std::uint32_t ns) {
     return ns == timings::none ? most : std::min(ns / grain, most - 1);
@@ -124,7 +124,7 @@ struct packed_timings {
   }
 };
 
-/// Those of all kinds and sizes, a power of two each.
+/// The tuners of all kinds and sizes, one for each power of two.
 class copy_mode_tuners {
  public:
   copy_mode_tuners() {
@@ -139,7 +139,7 @@ class copy_mode_tuners {
   }
   copy_mode_tuner& of(std::int32_t kind, std::uint64_t bytes) { return at(number_of(kind, bytes)); }
 
-  /// Each has a number, from 1 on.
+  /// Each tuner has a number, from 1 on.
   static std::uint32_t number_of(std::int32_t kind, std::uint64_t bytes) {
     const auto size = std::min(static_cast<std::size_t>(std::bit_width(bytes)), sizes - 1);
     return static_cast<std::uint32_t>(static_cast<std::size_t>(kind) % kinds * sizes + size) + 1;

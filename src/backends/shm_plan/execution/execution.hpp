@@ -41,7 +41,7 @@ struct execution {
   std::vector<std::uint64_t> own_metadata, all_metadata;  ///< of this rank, and of all
   std::vector<std::byte*> peer_send;                      ///< by rank, where memory is mapped
   std::vector<std::byte*> peer_recv;
-  /// Of blocks whose lengths differ; in elements.
+  /// The blocks of operations whose blocks differ in length; in elements.
   const std::uint64_t *send_counts = nullptr, *send_displs = nullptr;
   bool reading = false;              ///< peers' memory is copied from, not mapped
   copy_mode_tuner* timed = nullptr;  ///< that wants to know how long it takes from now on

@@ -70,15 +70,15 @@ class executor {
   mapped_memories& mapped() { return m_mapped; }
   /// What the ranks of the node have called.
   const call_board& board() const { return m_memory.board(); }
-  /// Whether all of them have finished what this rank has begun.
+  /// Whether all ranks of the node have finished what this rank has begun.
   bool all_have_followed() const { return m_node.all_have_followed(); }
 
   /// Takes a compiled plan over. Its number is that of the operations that start it.
   void add(std::uint64_t number, std::unique_ptr<compiled_code> code);
-  /// Forgets it. Nothing runs it.
+  /// Forgets a compiled plan that nothing runs.
   void remove_compiled(std::uint64_t number);
 
-  /// Gives the request back.
+  /// Frees the request.
   void recycle(execution* r) { m_free.push_back(r); }
   /// Gives up what is on its way through transports. Afterwards there is only destruction.
   void abort();

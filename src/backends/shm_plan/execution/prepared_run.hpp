@@ -82,7 +82,7 @@ class prepared_runs {
   /// same operation must be started next, and goes on where this has ended.
   bool run(const prepared_run& p, std::uint64_t number);
 
-  /// What has been begun so; null: nothing.
+  /// The operation that has been begun this way; null: none.
   const execution* ahead() const { return m_ahead > 0 ? m_last->what.get() : nullptr; }
   /// The steps that have been taken of the next run, which goes on after them.
   std::uint32_t take_ahead() { return std::exchange(m_ahead, 0); }

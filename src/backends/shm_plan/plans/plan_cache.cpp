@@ -369,7 +369,7 @@ bool plan_cache::serves_in_place(const plan_instance& s) const {
 
 namespace {
 
-// That operation with blocks of one length.
+// The same operation with blocks of one length.
 sucl_operation uniform_of(const sucl_operation& o) {
   sucl_operation uniform{};
   uniform.kind = uniform_kind(o.kind);
@@ -524,7 +524,7 @@ blocking plan_cache::blocking_of(const program_key& key) const {
   return cut;
 }
 
-// Null where it needs more scratch than there is.
+// The program; null where it needs more scratch than there is.
 const program* plan_cache::program_of(program_key key) {
   const auto found = m_programs.find(key);
   if (found != m_programs.end()) return found->second.get();

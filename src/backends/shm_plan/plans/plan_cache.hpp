@@ -257,7 +257,7 @@ constexpr bool may_be_reached(sucl_kind kind) noexcept {
   return kind != SUCL_KIND_BARRIER && kind != SUCL_KIND_SCAN && kind != SUCL_KIND_EXSCAN &&
          kind != SUCL_KIND_ALLGATHERV;
 }
-/// Whether peers may copy from its input.
+/// Whether peers may copy from the input of an operation.
 constexpr bool has_readable_input(sucl_kind kind) noexcept {
   return may_be_reached(kind) || kind == SUCL_KIND_ALLGATHERV;
 }

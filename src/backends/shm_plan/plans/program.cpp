@@ -131,7 +131,7 @@ class lowering {
                "Use messages between nodes");
   }
 
-  // What one rank could not post is refused on all of them.
+  // A message that one rank could not post is refused on all ranks.
   void check_message(const instruction& i) const {
     if (i.op != opcode::send && i.op != opcode::receive) return;
     transport_of(i.level);

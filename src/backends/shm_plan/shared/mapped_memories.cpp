@@ -25,7 +25,7 @@ bool mapped_memories::remove(const void* base, std::uint64_t sequence, mapped_me
   return true;
 }
 
-// What was issued long ago may be posted late.
+// An operation that was issued long ago may be posted late.
 bool mapped_memories::any_for(std::uint64_t sequence) const {
   const auto then = std::find_if(m_times.rbegin(), m_times.rend(),
                                  [&](const period& t) { return sequence > t.since; });

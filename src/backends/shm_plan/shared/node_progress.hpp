@@ -44,7 +44,7 @@ class node_progress {
 
   /// Number of the last run that is over on this rank, with all before it.
   std::uint64_t retired() const { return m_retired; }
-  /// The next one is over; `history` is that of the calls up to it.
+  /// The next run is over; `history` is that of the calls up to it.
   void retire(std::uint64_t history) {
     ++m_retired;
     m_histories[m_retired % m_histories.size()] = history;
@@ -60,14 +60,14 @@ class node_progress {
   struct difference {
     std::uint64_t number, history;
   };
-  /// One that may_begin() has found: then no run may begin.
+  /// The mismatch that may_begin() has found: then no run may begin.
   const std::optional<difference>& found() const { return m_found; }
   /// A rank that is in a run has finished those that are out of its window.
   void note_peer_in_run(std::int32_t peer, std::uint64_t run) {
     auto& known = m_completed[static_cast<std::size_t>(peer)];
     if (run > run_window) known = std::max(known, run - run_window);
   }
-  /// Whether all of them have finished what this rank has finished.
+  /// Whether all ranks of the node have finished what this rank has finished.
   bool all_have_followed() const;
 
   /// The number of ranks of the node.

@@ -59,7 +59,7 @@ class shared_memory {
   flag at(std::uint32_t slot, std::int32_t rank, std::uint32_t channel) const {
     return flag(*flag_at(slot, rank, channel));
   }
-  /// Where it lies.
+  /// Where that flag lies.
   std::uint64_t* flag_at(std::uint32_t slot, std::int32_t rank, std::uint32_t channel) const {
     std::byte* flags = m_flags[slot * m_size + static_cast<std::uint32_t>(rank)];
     if (channel > 0) flags += first_bytes + (channel - 1) * line;
@@ -99,7 +99,7 @@ class shared_memory {
     if (!r.touched) touch(r);
     return r.begin + next_in(r, n);
   }
-  /// That run has begun.
+  /// Takes the scratch of a run that begins.
   void take(const need& n) {
     if (n.ring == 0) return;
     ring& r = m_rings[n.ring - 1];
@@ -122,7 +122,7 @@ class shared_memory {
     return r.taken + n.bytes <= r.bytes ? r.taken : 0;
   }
   void touch(const ring& r) const noexcept;
-  // As much as two processors' own caches of a MiB hold.
+  // The capacity of two processors' own caches of a MiB.
   static constexpr std::uint64_t long_ring_bytes = std::uint64_t{2} << 20;
   static constexpr std::uint64_t first_bytes = 512;   ///< flag of channel 0 and inline scratch
   static constexpr std::uint64_t flags_bytes = 2048;  ///< all flags of a slot
