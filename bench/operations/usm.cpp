@@ -205,11 +205,11 @@ bool mpi_reads(const bench_context& at, memory where) {
   if (where != memory::device && where != memory::registered) return true;
   const auto& members = at.comm.members();
   return std::all_of(members.begin(), members.end(), [](const member& m) {
-    const auto mpi = m.reach.find("mpi:");
-    const auto end = m.reach.find(';', mpi);
+    const auto mpi = m.native_memory.find("mpi:");
+    const auto end = m.native_memory.find(';', mpi);
     return m.device_memory_on_host ||
            (mpi != std::string::npos &&
-            m.reach.substr(mpi, end - mpi).find("device") != std::string::npos);
+            m.native_memory.substr(mpi, end - mpi).find("device") != std::string::npos);
   });
 }
 

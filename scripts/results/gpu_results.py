@@ -3,7 +3,8 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Measures SuCL on the GPUs of one machine against bare NCCL, and writes tables and plots.
 
-    python3 scripts/results/gpu_results.py --launch 'mpiexec -n {ranks} sucl' --ranks 2 --keep measured
+    python3 scripts/results/gpu_results.py --launch 'mpiexec -n {ranks} sucl' --ranks 2 \\
+        --keep measured
     python3 scripts/results/gpu_results.py --only --keep measured --output docs/results/gpu
 
 The first measures, each set of runs into a file of its own; the second, on any machine, writes what

@@ -42,7 +42,8 @@ class Tune(Case):
         self.assertIn("Tuning table: t.toml",
                       self.sucl("info", SUCL_TUNING_TABLE="t.toml").stdout)
         # Measured again for something else, with the table in force.
-        self.tune("broadcast", "-n", 2, "--sizes", "64", "--no-symmetric", SUCL_TUNING_TABLE="t.toml")
+        self.tune("broadcast", "-n", 2, "--sizes", "64", "--no-symmetric",
+                  SUCL_TUNING_TABLE="t.toml")
         both = (Path(self.folder.name) / "t.toml").read_text()
         self.assertIn('collective = "allreduce"', both)
         self.assertIn('collective = "broadcast"', both)

@@ -4,7 +4,7 @@
 FOLDER...
 
 An empty or relative entry is the working directory, from which a library must not be loaded, and
-none is below FOLDER. What an installation has of others, in lib/sucl/runtime, is as they made it."""
+none is below FOLDER. Libraries of others, in lib/sucl/runtime, are left as they are."""
 
 import re
 import subprocess

@@ -424,11 +424,12 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, request_array requests, 
   return SUCL_NEXT_OR_LIBRARY(Request_get_status_all)(count, seen_of(count, requests).data(), flag,
                                                       statuses);
 }
-SUCL_PROFILED(Request_get_status_all, (int count, request_array requests, int* flag, MPI_Status* statuses),
+SUCL_PROFILED(Request_get_status_all,
+              (int count, request_array requests, int* flag, MPI_Status* statuses),
               (count, requests, flag, statuses))
 
-SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, request_array requests, int* index, int* flag,
-                                             MPI_Status* status) {
+SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, request_array requests, int* index,
+                                             int* flag, MPI_Status* status) {
   if (count <= 0 || !requests || !has_room(status, index, flag))
     return SUCL_NEXT_OR_LIBRARY(Request_get_status_any)(count, requests, index, flag, status);
   bool others = false;
@@ -448,8 +449,8 @@ SUCL_PROFILED(Request_get_status_any,
               (int count, request_array requests, int* index, int* flag, MPI_Status* status),
               (count, requests, index, flag, status))
 
-SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, request_array requests, int* done, int* indices,
-                                              MPI_Status* statuses) {
+SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, request_array requests, int* done,
+                                              int* indices, MPI_Status* statuses) {
   if (count <= 0 || !requests || !has_room(statuses, done, indices))
     return SUCL_NEXT_OR_LIBRARY(Request_get_status_some)(count, requests, done, indices, statuses);
   const int code = SUCL_NEXT_OR_LIBRARY(Request_get_status_some)(

@@ -56,14 +56,16 @@ std::string called_of(const std::set<std::string>& files) {
 }
 
 bool has_standard_abi(void* handle) {
-  const auto get_version = reinterpret_cast<int (*)(int*, int*)>(dlsym(handle, "MPI_Abi_get_version"));
+  const auto get_version =
+      reinterpret_cast<int (*)(int*, int*)>(dlsym(handle, "MPI_Abi_get_version"));
   int major = -1;
   int minor = -1;
   return get_version && get_version(&major, &minor) == 0 && major == 1;  // later ones may be others
 }
 
 std::string version_of(void* handle) {
-  const auto get_version = reinterpret_cast<int (*)(char*, int*)>(dlsym(handle, "MPI_Get_library_version"));
+  const auto get_version =
+      reinterpret_cast<int (*)(char*, int*)>(dlsym(handle, "MPI_Get_library_version"));
   std::array<char, 16384> text{};  // as long as any library's
   int length = 0;
   if (!get_version || get_version(text.data(), &length) != 0) return {};
