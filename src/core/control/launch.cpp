@@ -46,13 +46,13 @@ std::uint64_t hash(const std::string& text) {
   return value;
 }
 
-// A port below those that the system hands out.
+// Below the ports that systems give for any free port.
 std::uint16_t port_of_job(const std::string& name) {
   constexpr std::uint64_t first = 12000, ports = 20000;
   return static_cast<std::uint16_t>(first + hash(name) % ports);
 }
 
-void read_rank(launch& l, const variables& v, const char* rank, const char* size) {
+void read_place(launch& l, const variables& v, const char* rank, const char* size) {
   l.rank = static_cast<int>(v.number(rank, max_ranks));
   l.size = static_cast<int>(v.number(size, max_ranks));
   if (l.rank < l.size) return;
@@ -76,7 +76,7 @@ void finish(launch& l, const variables& v, const std::string& job) {
 launch by_torchrun(const variables& v) {
   launch l;
   l.why = "the variables of torchrun";
-  read_rank(l, v, "RANK", "WORLD_SIZE");
+  read_place(l, v, "RANK", "WORLD_SIZE");
   l.address = v.text("MASTER_ADDR");
   // The port itself is that of PyTorch's own store, whose agent listens there.
   const auto port = v.has("MASTER_PORT") ? v.number("MASTER_PORT", max_port) : 0;
@@ -90,7 +90,7 @@ launch by_torchrun(const variables& v) {
 launch by_slurm(const variables& v) {
   launch l;
   l.why = "the variables of Slurm";
-  read_rank(l, v, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
+  read_place(l, v, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
   const std::string job = "slurm " + v.text("SLURM_JOB_ID") + "." + v.text("SLURM_STEP_ID");
   l.address = first_host(v.text("SLURM_STEP_NODELIST"));
   l.port = port_of_job(job);
@@ -108,7 +108,7 @@ std::string first_line(const std::string& path) {
 launch by_pals(const variables& v) {
   launch l;
   l.why = "the variables of PALS";
-  read_rank(l, v, "PALS_RANKID", v.has("PALS_SIZE") ? "PALS_SIZE" : "PMI_SIZE");
+  read_place(l, v, "PALS_RANKID", v.has("PALS_SIZE") ? "PALS_SIZE" : "PMI_SIZE");
   const std::string job = "pals " + v.text("PALS_APID");
   l.address = v.text("MASTER_ADDR");
   if (l.address.empty() && v.has("PBS_NODEFILE")) l.address = first_line(v.text("PBS_NODEFILE"));
@@ -145,7 +145,7 @@ std::optional<launch> find_own_launch(const variable_lookup& variable) {
   }
   if (!v.has("SUCL_TCP_RANK") || !v.has("SUCL_TCP_SIZE")) return std::nullopt;
   l.why = "SUCL_TCP_RANK and SUCL_TCP_SIZE";
-  read_rank(l, v, "SUCL_TCP_RANK", "SUCL_TCP_SIZE");
+  read_place(l, v, "SUCL_TCP_RANK", "SUCL_TCP_SIZE");
   l.id = v.text("SUCL_TCP_ID");
   finish(l, v, "variables " + v.text("SUCL_TCP_ADDRESS") + " " + v.text("SUCL_TCP_PORT"));
   return l;

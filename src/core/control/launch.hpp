@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Rank and size of a job that no MPI library knows of, as a launcher has left it in
+/// The place of this process in a job that no MPI library knows of, as a launcher has left it in
 /// the environment.
 #pragma once
 
@@ -25,7 +25,7 @@ struct launch {
   std::uint16_t port = 0;
   std::string secret;               ///< what only processes of the job know
   std::optional<sucl_store> store;  ///< the program's own, instead of all that
-  std::string why;                  ///< which launcher or call has given it
+  std::string why;                  ///< who has said so
 };
 
 /// A variable of the environment; null: it is not set.

@@ -137,8 +137,8 @@ void persistent(const neighbours& at) {
   MPI_Neighbor_allgather_init(a.sent.data(), n, MPI_INT, a.received.data(), n, MPI_INT, at.comm,
                               MPI_INFO_NULL, &r[0]);
   MPI_Neighbor_alltoallw_init(v.sent.data(), v.counts.data(), v.byte_displs.data(), v.types.data(),
-                              v.received.data(), v.counts.data(), v.byte_displs.data(), v.types.data(),
-                              at.comm, MPI_INFO_NULL, &r[1]);
+                              v.received.data(), v.counts.data(), v.byte_displs.data(),
+                              v.types.data(), at.comm, MPI_INFO_NULL, &r[1]);
   for (int round = 0; round < 3; ++round) {
     MPI_Startall(2, r);
     with_a_sum(at.comm, {r[0], r[1]});
