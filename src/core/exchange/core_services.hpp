@@ -56,7 +56,7 @@ sucl_status guarded(const Work& work) noexcept {
   }
 }
 
-/// A channel of its own over the same processes, for one more user. Collective.
+/// An out-of-band channel of its own over the same processes, for one more user. Collective.
 SUCL_CORE_API sucl_oob oob_split(const sucl_oob& oob, int rank);
 
 /// Frees the group of a channel made by oob_split(), unless the control plane has ended. Nothing

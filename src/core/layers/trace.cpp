@@ -314,7 +314,7 @@ void trace_issue(const backend_comm& top, std::uint64_t sequence) noexcept {
   tracer& t = self(top.comm);
   try {
     const std::lock_guard lock(t.mutex);
-    // Notes of operations that never reached this channel are not kept for ever.
+    // Notes of operations that never reached this layer are not kept for ever.
     if (t.issued.size() >= max_notes) t.issued.erase(t.issued.begin());
     t.issued.emplace(sequence, steady_now());
   } catch (...) {

@@ -37,7 +37,7 @@ SUCL_CORE_API backend_comm wrap_trace(backend_comm below, const sucl_comm_info& 
                                       const trace_options& options);
 
 /// Notes that the operation with this sequence number was issued now. Any thread. Does nothing if
-/// the layer on top of the channel is another one.
+/// the topmost layer is another one.
 SUCL_CORE_API void trace_issue(const backend_comm& top, std::uint64_t sequence) noexcept;
 
 }  // namespace sucl::core

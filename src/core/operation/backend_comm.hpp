@@ -13,10 +13,10 @@ namespace sucl::core {
 
 /// One backend on one communicator: what operations are posted to.
 ///
-/// A layer (validate, trace) is a channel too: its table forwards to the channel below, which its
+/// A layer (validate, trace) is a backend_comm too: its table forwards to the one below, which its
 /// `comm` holds, so layers stack and the caller of post() does not know of them. A layer's table
 /// serves a communicator that exists: it has query, comm_destroy, post, test and abort, but neither
-/// open, close nor comm_create. Destroying a layer destroys the channel below it.
+/// open, close nor comm_create. Destroying a layer destroys the backend_comm below it.
 struct backend_comm {
   const sucl_backend* table = nullptr;
   sucl_state* state = nullptr;

@@ -92,7 +92,7 @@ class backend_set {
 
   /// Gives up everything in flight.
   void abort();
-  /// Destroys the channels, and what was given to them, unless `keep`: after abort().
+  /// Destroys the backend communicators, and what was given to them, unless `keep`: after abort().
   void destroy(bool keep);
 
  private:
