@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
+#include <set>
 #include <utility>
 
 namespace sucl::core {
@@ -132,6 +133,35 @@ void process::compare_ended(const std::vector<std::string>& keys) {
   compare(std::move(ends));
 }
 
+// MPI keeps what it shall call at its end, and programs may start any number of runtimes: there is
+// one call for all of them. Whether this one ends with its control plane.
+bool process::ends_with_control() {
+  // Never destroyed: MPI may be finalised when all else is.
+  static auto& hooked = *new std::set<const sucl_bootstrap*>;
+  static auto& running = *new std::vector<std::weak_ptr<process>>;
+  const auto hook = [](void* arg) {
+    const auto* const control = static_cast<const sucl_bootstrap*>(arg);
+    std::vector<std::shared_ptr<process>> those;  // let go of without the lock
+    {
+      const std::lock_guard lock(guards_mpi_ends);
+      hooked.erase(control);
+      for (const auto& one : running) those.push_back(one.lock());
+    }
+    for (auto last = those.rbegin(); last != those.rend(); ++last)
+      if (const auto& p = *last; p && p->m_control == control) p->shut_down();
+    end_with_mpi();
+  };
+  const std::lock_guard lock(guards_mpi_ends);
+  if (!hooked.contains(m_control)) {
+    auto* const arg = const_cast<sucl_bootstrap*>(m_control);
+    if (m_control->at_finalize(hook, arg) != SUCL_SUCCESS) return false;
+    hooked.insert(m_control);
+  }
+  std::erase_if(running, [](const auto& one) { return one.expired(); });
+  running.push_back(weak_from_this());
+  return true;
+}
+
 // Before anything is compared.
 void process::prepare_end() {
   auto at_end = std::make_shared<mpi_end>();
@@ -154,15 +184,7 @@ void process::prepare_end() {
     at_end->peers = m_peers;
     at_end->ends = m_ends;
   }
-  const auto hook = [](void* arg) {
-    const std::unique_ptr<std::shared_ptr<mpi_end>> own(
-        static_cast<std::shared_ptr<mpi_end>*>(arg));
-    if (const auto p = (*own)->running.lock()) p->shut_down();
-    end_with_mpi();
-  };
-  auto arg = std::make_unique<std::shared_ptr<mpi_end>>(at_end);
-  if (m_control->at_finalize(hook, arg.get()) != SUCL_SUCCESS) return;
-  (void)arg.release();
+  if (!ends_with_control()) return;
   if (!at_end->compares) return;
   const std::lock_guard lock(guards_mpi_ends);
   mpi_ends().push_back(at_end);

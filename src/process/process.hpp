@@ -139,6 +139,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   static void end_with_mpi();
   static std::string keys_of_ended();
   static void compare_ended(const std::vector<std::string>& keys);
+  bool ends_with_control();
   void prepare_end();
   const flight_record* record_of(const ended_calls& c);
   static std::optional<error_info> difference(const sucl_oob& oob, const end_comparison& ends,
