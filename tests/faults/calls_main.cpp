@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -219,6 +220,34 @@ void crossed(sucl::runtime& rt) {
   if (x != world.size() || y != world.size()) fail("wrong sums");
 }
 
+// A circle through messages alone, or through messages and a collective, until another thread makes
+// the call that is missing.
+void crossed_messages(sucl::runtime& rt, bool collective) {
+  auto world = rt.world(), other = world.dup();
+  const int rank = world.rank(), size = world.size(), next = (rank + 1) % size;
+  std::vector<double> out(1 << 20, rank + 1.0), in(out.size());  // too long to be sent eagerly
+  std::thread late;
+  std::optional<printed_errors> errors;
+  const auto send = [&] { world.blocking().send(out.data(), out.size(), next, 3); };
+  if (rank == 0) {
+    errors.emplace();
+    late = std::thread([&] {
+      errors->await("ranks wait for each other");
+      if (collective) return other.blocking().barrier();
+      world.blocking().recv(in.data(), in.size(), size - 1, 3);
+    });
+    send();
+    if (collective) world.blocking().recv(in.data(), in.size(), size - 1, 3);
+  } else {
+    if (collective) other.blocking().barrier();
+    if (!collective) send();
+    world.blocking().recv(in.data(), in.size(), rank - 1, 3);
+    if (collective) send();
+  }
+  if (late.joinable()) late.join();
+  if (in.back() != (rank + size - 1) % size + 1.0) fail("a wrong message");
+}
+
 // A rank with an operation under way goes on, and comes late to the call that the other waits in.
 void not_crossed(sucl::runtime& rt) {
   sycl::queue queue;
@@ -266,6 +295,8 @@ int main(int argc, char** argv) {
       {"one_rank", one_rank},
       {"missing", missing},
       {"crossed", crossed},
+      {"crossed_sends", [](sucl::runtime& rt) { crossed_messages(rt, false); }},
+      {"crossed_both", [](sucl::runtime& rt) { crossed_messages(rt, true); }},
       {"not_crossed", not_crossed},
       {"configuration", [](sucl::runtime& rt) { (void)rt.world(); }}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");

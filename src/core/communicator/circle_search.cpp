@@ -33,10 +33,33 @@ void set_text(circle_message& m, const std::string& text) {
 
 std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
 
-// Blocking collectives alone: a rank that has called something else may go on meanwhile.
+bool is_single_message(std::int32_t kind) {
+  return kind == SUCL_KIND_SEND || kind == SUCL_KIND_RECV;
+}
+
+// Blocking calls alone: a rank that has called something else may go on meanwhile. Of messages
+// those with one peer: of others it is not known which part is missing.
 bool is_wait(const record_entry& e) {
-  return e.state.load(std::memory_order_acquire) == record_state::posted &&
-         is_blocking(e.kind, e.tag);
+  if (e.state.load(std::memory_order_acquire) != record_state::posted) return false;
+  return is_single_message(e.kind) ? e.number == blocking_message : is_blocking(e.kind, e.tag);
+}
+
+int peer_of(const record_entry& e) { return e.kind == SUCL_KIND_SEND ? e.root : e.source; }
+
+// Whether an operation of this rank may be the other side of that message.
+bool may_match(const record_entry& e, const circle_message& m) {
+  const auto state = e.state.load(std::memory_order_acquire);
+  if (!is_open(state) && state != record_state::enqueued) return false;
+  if (e.kind == SUCL_KIND_GROUP) return true;
+  const bool receives = e.kind == SUCL_KIND_RECV || e.kind == SUCL_KIND_SENDRECV;
+  const bool sends = e.kind == SUCL_KIND_SEND || e.kind == SUCL_KIND_SENDRECV;
+  return e.tag == m.tag && (m.kind == SUCL_KIND_SEND ? receives && e.source == m.sender
+                                                     : sends && e.root == m.sender);
+}
+
+std::string what_is_missing(const circle_message& m) {
+  if (!is_single_message(m.kind)) return " has not called";
+  return m.kind == SUCL_KIND_SEND ? " does not receive" : " does not send";
 }
 
 }  // namespace
@@ -87,11 +110,14 @@ void circle_search::send(communicator& c, std::uint32_t what, clock::time_point 
     const std::string call = rank_text(m_owner.rank()) + " waits in " + describe_call(e, c);
     const auto pass = [&](circle_message m, const std::string& text) {
       m.what = what;
-      m.replay = origin_of(e.tag) == origin::replay ? 1 : 0;
+      m.replay = !is_single_message(e.kind) && origin_of(e.tag) == origin::replay ? 1 : 0;
       m.number = e.number + w.repeats;
+      m.kind = e.kind;
+      m.tag = e.tag;
+      m.sender = c.rank();
       set_text(m, text);
       for (int r = 0; r < c.size(); ++r)
-        if (r != c.rank()) to(r, m);
+        if (r != c.rank() && (!is_single_message(e.kind) || r == peer_of(e))) to(r, m);
     };
     for (passed_on& p : m_passed_on)
       if (p.along.insert(index).second) pass(p.message, text_of(p.message) + call);
@@ -105,8 +131,15 @@ void circle_search::send(communicator& c, std::uint32_t what, clock::time_point 
   }
 }
 
-// Whether this rank has not made the call that the sender waits in.
+// Whether this rank has not made the call that the sender waits in, or that its message waits for.
 bool circle_search::is_late(communicator& c, const circle_message& m) const {
+  if (is_single_message(m.kind)) {
+    const auto& entries = m_owner.record().memory()->entries;
+    return std::none_of(entries.begin(), entries.end(), [&](const record_entry& e) {
+      return e.communicator == static_cast<std::uint32_t>(c.id()) && is_point_to_point(e.kind) &&
+             may_match(e, m);
+    });
+  }
   const auto state = c.snapshot();
   return (m.replay ? state.replayed : state.issued) < m.number;
 }
@@ -114,12 +147,12 @@ bool circle_search::is_late(communicator& c, const circle_message& m) const {
 void circle_search::take(communicator& c, const circle_message& m, clock::time_point now) {
   const int own = m_owner.rank();
   if (!waits(now) || !is_late(c, m)) return;
-  const std::string so_far = text_of(m) + ", which " + rank_text(own) + " has not called";
+  const std::string so_far = text_of(m) + ", which " + rank_text(own) + what_is_missing(m);
   if (m.origin == own) {
     if (m.lowest < own || std::exchange(m_reported, true)) return;
     return base::log(base::log_level::error, "watchdog", "ranks wait for each other: ", so_far,
-                     ". Call collectives of several communicators in one order on all ranks, or by "
-                     "the forms that return events");
+                     ". Call collectives of several communicators in one order on all ranks, and "
+                     "receive before sending on some of them; or use the forms that return events");
   }
   if (!m_seen.insert({m.origin, m.probe}).second) return;
   passed_on p{m, now, {}};

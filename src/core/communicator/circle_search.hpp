@@ -3,7 +3,7 @@
 
 /// @file
 /// Finds ranks that wait for each other in a circle, as where two call the collectives of two
-/// communicators in different orders.
+/// communicators in different orders, or each receives before it sends.
 #pragma once
 
 #include "core/record/record_layout.hpp"
@@ -28,11 +28,13 @@ class job;
 /// and on along what these wait in.
 struct circle_message {
   std::uint32_t what = 0;
-  std::int32_t origin = 0;   ///< rank of the job that has sent it first
-  std::int32_t lowest = 0;   ///< of the ranks on its way
-  std::uint32_t replay = 0;  ///< the call is a replay
-  std::uint64_t probe = 0;   ///< number of the origin's
-  std::uint64_t number = 0;  ///< of the call that the last sender waits in
+  std::int32_t origin = 0;           ///< rank of the job that has sent it first
+  std::int32_t lowest = 0;           ///< of the ranks on its way
+  std::uint32_t replay = 0;          ///< the call is a replay
+  std::uint64_t probe = 0;           ///< number of the origin's
+  std::uint64_t number = 0;          ///< of the call that the last sender waits in
+  std::int32_t kind = 0;             ///< of that call
+  std::int32_t tag = 0, sender = 0;  ///< of a message; the rank in its communicator
   std::array<char, 1200> text{};
 };
 

@@ -38,7 +38,9 @@ op_request& issue_queue::take_call(const sucl_operation& record, const layouts& 
   op_request& n = take(record, layout, ready);
   n.record.sequence = n.turn = number(record.kind);
   if (!is_point_to_point(record.kind)) n.record.tag = call_tag(blocking);
-  n.noted = m_context.record.note(n.record, n.turn, record_state::issued);
+  const bool waits = blocking && is_point_to_point(record.kind);
+  n.noted =
+      m_context.record.note(n.record, waits ? blocking_message : n.turn, record_state::issued);
   return n;
 }
 

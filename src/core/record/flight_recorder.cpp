@@ -279,6 +279,7 @@ sucl_operation recorded_operation(const record_entry& e) {
   o.type = e.type;
   o.op = e.op;
   o.root = e.root;
+  if (is_point_to_point(e.kind)) o.source = e.source;
   o.tag = e.tag;
   o.element_size = e.element_size;
   o.count = o.plan = e.count;

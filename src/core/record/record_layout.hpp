@@ -27,14 +27,19 @@ constexpr bool is_open(record_state s) {
   return s == record_state::issued || s == record_state::posted;
 }
 
+/// The number of a message whose call waits for it.
+inline constexpr std::uint64_t blocking_message = 1;
+
 /// An operation, or the same blocking one called several times one after another, in one cache
 /// line. A reader works out what follows from these fields. Fields that writers of the same memory
 /// read are atomic; the others are written before the state, and are final once the operation is
 /// over.
 struct alignas(64) record_entry {
   std::atomic<std::uint64_t> serial{0};  ///< grows with the calls of the rank; 0: being written
-  std::uint64_t number = 0;  ///< of the first collective among its communicator's calls, or replays
-  std::uint64_t count = 0;   ///< of a group of messages: how many; of a compiled plan: which
+  /// Of the first collective among its communicator's calls, or replays; of a message
+  /// blocking_message or 0.
+  std::uint64_t number = 0;
+  std::uint64_t count = 0;  ///< of a group of messages: how many; of a compiled plan: which
   std::uint32_t element_size = 0;
   std::atomic<std::uint32_t> repeats{0};  ///< how often the same has followed
   std::int32_t kind = 0, type = 0, op = 0;
