@@ -85,6 +85,11 @@ sucl_status check_launcher() {
                 "Start the program with the launcher of that MPI library, or set "
                 "SUCL_CONTROL_PLANE=tcp on all ranks: then they find each other without MPI. To "
                 "start a process alone, unset the launcher's variable.");
+  if (const int ranks = own == nullptr ? base::ranks_of_sucl_run() : 0; ranks > 1)
+    return fail(g_core, SUCL_ERROR_UNAVAILABLE,
+                "`sucl run` has started " + std::to_string(ranks) + " ranks" + alone,
+                "Leave the variables of the launcher in the environment of every rank. Start "
+                "processes that shall be alone without `sucl run`.");
   return SUCL_SUCCESS;
 }
 

@@ -3,12 +3,18 @@
 
 /// @file
 /// The control plane over TCP, for jobs without MPI: the table of its functions.
+#include "failed_start.hpp"
 #include "node.hpp"
 #include "store/identity.hpp"
 
+#include <sucl/abi/failed_start.h>
 #include <sucl/abi/members.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +39,7 @@ struct place_in_job {
   std::uint16_t port = 0;
   std::chrono::milliseconds timeout{300'000};
   std::optional<sucl_store> store;
+  problem failure;  ///< why this process can be none of its ranks
 };
 
 struct state {
@@ -194,6 +201,54 @@ std::string serve(const place_in_job& p) {
   return host;
 }
 
+/// Set once another process has come for this one, which computes as a job of one.
+std::atomic<bool> others_have_come{false};
+
+void fail_where_others_have_come(int status, void* process) {
+  if (status != 0 || !others_have_come || reinterpret_cast<std::intptr_t>(process) != getpid())
+    return;
+  std::fflush(nullptr);
+  std::_Exit(EXIT_FAILURE);
+}
+
+// A job of one by variables. Another process may have them with another size: it learns of this
+// one, and this one's result is not taken for that of the job.
+void answer_others(state& g, const place_in_job& p) {
+  if (!p.serves || p.address.empty() || p.port == 0) return;
+  const std::string text = "rank 0 (process " + std::to_string(getpid()) +
+                           ") says that the job has 1 rank, and computes alone";
+  const problem why{SUCL_ERROR_MISMATCH, text,
+                    "Start every rank with the same size (SUCL_TCP_SIZE, WORLD_SIZE, or that of "
+                    "the launcher), or jobs of their own with other ports"};
+  try {
+    endpoint at;
+    if (means_loopback(p.address)) at = resolve(p.address, p.port).front();
+    at.set_port(p.port);
+    bool in_use = false;
+    g.server = store_server::start(reactor::of_process(), listen_at(at, &in_use), p.secret);
+  } catch (const problem&) {
+    return;  // another process has the port
+  }
+  on_exit(fail_where_others_have_come, reinterpret_cast<void*>(std::intptr_t{getpid()}));
+  g.server->put(failed_key, packed(why), [text] {
+    if (others_have_come.exchange(true)) return;
+    const std::string line =
+        text + ", but other ranks of that job have come. " + "Start every rank with the same size";
+    global().core->log(SUCL_LOG_ERROR, "tcp", line.c_str());
+  });
+}
+
+problem differs_from_id(const place_in_job& p) {
+  const identity id = p.id.empty() ? identity{} : identity::of(p.id);
+  if (id.ranks == 0 || id.ranks == p.size) return {};
+  return {SUCL_ERROR_MISMATCH,
+          "rank " + std::to_string(p.rank) + " (process " + std::to_string(getpid()) +
+              ") says that the job has " + std::to_string(p.size) +
+              (p.size == 1 ? " rank" : " ranks") + ", and " + std::to_string(id.ranks) +
+              " were started",
+          "Leave SUCL_TCP_SIZE on every rank as the launcher sets it"};
+}
+
 std::unique_ptr<key_value_store> make_store(const place_in_job& p, node_settings& s,
                                             const wait_check& wait) {
   if (p.store) return std::make_unique<callback_store>(*p.store);
@@ -205,7 +260,10 @@ std::unique_ptr<key_value_store> make_store(const place_in_job& p, node_settings
   }
   s.secret = p.secret;
   s.store_at_rank_0 = true;
-  if (p.size == 1) return std::make_unique<no_store>();
+  if (p.size == 1) {
+    answer_others(global(), p);
+    return std::make_unique<no_store>();
+  }
   s.loopback = means_loopback(p.address);
   const std::string host = p.serves ? serve(p) : p.address;
   return std::make_unique<tcp_store>(reactor::of_process(), s.secret, std::vector{host}, p.port,
@@ -231,6 +289,15 @@ void start(state& g) {
                   "nothing gives the rank of this process and the size of the job",
                   "Start it with `sucl run`, torchrun or srun, or use runtime::join"};
   const place_in_job& p = *g.place;
+  if (const problem why = p.failure ? p.failure : differs_from_id(p)) {
+    const bool by_id = !p.id.empty();
+    const identity id = by_id ? identity::of(p.id) : identity{};
+    report_failed_start(
+        {by_id ? id.hosts() : std::vector{p.address}, by_id ? std::uint16_t{0} : p.port,
+         by_id ? id.secret : p.secret, p.timeout},
+        why);
+    throw why;
+  }
   check(p);
   node_settings s;
   s.rank = p.rank;
@@ -240,8 +307,10 @@ void start(state& g) {
   const sucl_core* core = g.core;
   if (SUCL_HAS_FIELD(core, sucl_core, keep_waiting)) s.keep_waiting = core->keep_waiting;
   s.refused = [&g] { return g.server ? g.server->refused() : 0; };
-  s.aborted = [core](int code) {
-    core->log(SUCL_LOG_ERROR, "tcp", "another rank has ended the job");
+  s.aborted = [core](int code, int rank) {
+    const std::string text = "rank " + std::to_string(rank) +
+                             " has failed and ended the job: look for what it has printed";
+    core->log(SUCL_LOG_ERROR, "tcp", text.c_str());
     std::fflush(nullptr);
     std::_Exit(code);
   };
@@ -271,6 +340,10 @@ sucl_status rendezvous(const sucl_core* core, const sucl_rendezvous* r) {
     p.port = static_cast<std::uint16_t>(r->port);
     if (r->timeout_ms > 0) p.timeout = std::chrono::milliseconds(r->timeout_ms);
     if (r->store) p.store = *r->store;
+    if (r->struct_size >= sizeof(sucl_failed_start)) {
+      const auto* failed = reinterpret_cast<const sucl_failed_start*>(r);
+      p.failure = {SUCL_ERROR_CONFIGURATION, text(failed->failure), text(failed->hint)};
+    }
     const std::lock_guard lock(global().lock);
     global().place = std::move(p);
   });

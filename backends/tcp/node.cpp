@@ -287,7 +287,7 @@ void node::handle_abort(connection& c, reader& message) {
   const auto notice = out.frame();
   for (const auto& [at, l] : m_links)
     if (l.welcome && at->tag != from && is_neighbour(at->tag)) l.at->send(notice);
-  m_settings.aborted(code);
+  m_settings.aborted(code, rank);
 }
 
 }  // namespace sucl::tcp

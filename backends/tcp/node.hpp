@@ -61,8 +61,8 @@ struct node_settings {
   std::function<sucl_status()> keep_waiting = [] { return sucl_status{SUCL_SUCCESS}; };
   /// Processes that were refused because they did not know the secret.
   std::function<int()> refused = [] { return 0; };
-  /// Another process has ended the job.
-  std::function<void(int code)> aborted = [](int) {};
+  /// The process of that rank has ended the job.
+  std::function<void(int code, int rank)> aborted = [](int, int) {};
 };
 
 class node;

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // How a process finds the others.
+#include "failed_start.hpp"
 #include "node.hpp"
 
 #include <sys/stat.h>
@@ -21,7 +22,7 @@ constexpr auto poll_interval = 20ms;
 constexpr auto grace = 2000ms;
 constexpr std::size_t max_addresses = 8, max_contact = 1024, max_host = 255;
 
-const std::string failed_key = "failed", secret_key = "secret";
+const std::string secret_key = "secret";
 constexpr const char* late_hint =
     "Check that every rank was started, and that the machine and port of the store are the "
     "right ones; tcp.timeout (SUCL_TCP_TIMEOUT) waits longer";
@@ -52,18 +53,6 @@ std::uint64_t machine() {
 
 // Ends a wait for the store, because the exchange with all ranks is complete.
 struct all_ranks_present {};
-
-std::string packed(const problem& p) {
-  return std::to_string(p.status) + "\n" + p.text + "\n" + p.hint;
-}
-
-problem unpacked(const std::string& text) {
-  const auto first = text.find('\n'), second = text.find('\n', first + 1);
-  if (first == text.npos || second == text.npos) return {SUCL_ERROR_INTERNAL, text, ""};
-  const int status = std::atoi(text.c_str());
-  return {status > SUCL_SUCCESS && status <= SUCL_ERROR_INTERNAL ? status : SUCL_ERROR_INTERNAL,
-          text.substr(first + 1, second - first - 1), text.substr(second + 1)};
-}
 
 std::string ranks_text(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";

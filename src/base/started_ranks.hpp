@@ -6,7 +6,12 @@
 /// link nothing of the core.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <charconv>
+#include <cstdlib>
+#include <fstream>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -64,6 +69,29 @@ std::optional<started_ranks> several_without_mpi(const Lookup& variable) {
                           {"SLURM_STEP_NUM_TASKS", {"SLURM_PROCID", "SLURM_STEP_ID"}},
                           {"PALS_SIZE", {"PALS_RANKID"}}},
                          variable);
+}
+
+/// `sucl run` gives the processes that start its ranks this name, followed by the number of ranks.
+inline constexpr const char name_of_sucl_run[] = "sucl run ";
+
+/// The number of ranks of the `sucl run` that this process comes from, whatever its environment
+/// says; 0: it comes from none.
+inline int ranks_of_sucl_run() {
+  constexpr int scripts_between = 4;
+  pid_t process = getppid();
+  for (int i = 0; i <= scripts_between && process > 1; ++i) {
+    // "17 (name) S 16 ...", and the name may have brackets and spaces.
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    const auto begin = line.find('('), end = line.rfind(") ");
+    if (begin == line.npos || end == line.npos || end + 4 > line.size()) return 0;
+    constexpr std::size_t length = sizeof name_of_sucl_run - 1;
+    if (line.compare(begin + 1, length, name_of_sucl_run) == 0)
+      return std::atoi(line.c_str() + begin + 1 + length);
+    process = std::atoi(line.c_str() + end + 4);
+  }
+  return 0;
 }
 
 }  // namespace sucl::base

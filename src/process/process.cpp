@@ -15,6 +15,8 @@
 #include "core/support/postponed_ends.hpp"
 #include "process/failed_exit.hpp"
 
+#include <sucl/abi/failed_start.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -182,21 +184,13 @@ void process::start_rendezvous() const {
                std::string("the control plane ") + m_control->name +
                    " cannot be given the addresses of the other processes",
                "Install SuCL's modules again");
-  sucl_rendezvous where{};
-  where.struct_size = sizeof where;
-  where.rank = l.rank;
-  where.size = l.size;
-  where.serves = l.rank == 0 && l.id.empty() && !l.store;
-  where.address = l.address.c_str();
-  where.port = m_settings.tcp.port ? static_cast<std::uint32_t>(m_settings.tcp.port) : l.port;
-  where.id = l.id.empty() ? nullptr : l.id.c_str();
-  where.store = l.store ? &*l.store : nullptr;
-  where.secret = l.secret.data();
-  where.secret_bytes = l.secret.size();
-  where.network = m_settings.tcp.interface.c_str();
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(m_settings.tcp.timeout);
-  where.timeout_ms = static_cast<std::uint64_t>(ms.count());
-  if (const auto status = m_control->rendezvous(&services(), &where))
+  sucl_failed_start start{rendezvous_of(l, m_settings), nullptr, nullptr};
+  if (l.wrong) {
+    start.where.struct_size = sizeof start;
+    start.failure = l.wrong->message.c_str();
+    start.hint = l.wrong->hint.c_str();
+  }
+  if (const auto status = m_control->rendezvous(&services(), &start.where))
     throw_last(status, m_control->name, "initialisation");
 }
 

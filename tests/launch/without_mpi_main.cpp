@@ -8,6 +8,7 @@
 //   die RANK   that rank is killed while the others wait for it; they must hear of it
 //   exit CODE  rank 1 ends with that status, without SuCL
 //   unlike     ranks on several nodes, which nothing connects
+//   stay       until the input ends
 //   adopt      an MPI communicator, which there is not
 #include <sucl/sucl.hpp>
 
@@ -96,6 +97,13 @@ void check_operations(sucl::runtime& rt, sucl::communicator comm) {
 }
 
 int run(sucl::runtime& rt, const std::string& what, const std::string& argument) {
+  if (what == "stay") {
+    std::puts("started");
+    std::fflush(stdout);
+    while (std::getchar() != EOF) {
+    }
+    return 0;
+  }
   sycl::queue queue;
   if (what == "adopt") {
     const int none = 0;

@@ -62,8 +62,9 @@ class Job(unittest.TestCase):
 
     def start(self, *words, **variables):
         child = subprocess.Popen([PROGRAM, *words], env=environment(**variables),
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(child.stdin.close)
         self.addCleanup(child.stdout.close)
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
@@ -379,6 +380,80 @@ class Job(unittest.TestCase):
             self.assertIn("by a connection of another process", job[0].stdout.readline())
             taken.close()
         self.check_all_right(job)
+
+    def check_one_differs(self, rank, change, everywhere, on_it=""):
+        """In a job of `sucl run`, where a script changes the environment of one rank: it does not
+        compute alone, and the others do not wait for it."""
+        script = f'if [ "$SUCL_TCP_RANK" = {rank} ]; then {change}; fi; exec "$0" check'
+        self.assertEqual(self.run_local(3, "sh", "-c", script, PROGRAM), 3, self.text)
+        self.assertNotIn("ranks by", self.text)
+        self.assertEqual(len(re.findall("error: ", self.text)), 3, self.text)
+        self.assertEqual(len(re.findall(everywhere, self.text)), 2 if on_it else 3, self.text)
+        self.assertRegex(self.text, on_it or everywhere)
+
+    def test_one_rank_of_another_environment(self):
+        for change, everywhere in (
+                ("SUCL_TCP_SIZE=1", "SUCL_TCP_RANK is 1, and SUCL_TCP_SIZE is 1"),
+                ("SUCL_TCP_SIZE=2", "says that the job has 2 ranks, and 3 were started"),
+                ("SUCL_TCP_SIZE=4", "says that the job has 4 ranks, and 3 were started"),
+                ("SUCL_TCP_SIZE=x", "SUCL_TCP_SIZE is 'x', which is no number"),
+                ("SUCL_TCP_RANK=3", "SUCL_TCP_RANK is 3, and SUCL_TCP_SIZE is 3"),
+                ("SUCL_TCP_RANK=2", "two processes say that they are rank 2"),
+                ("unset SUCL_TCP_RANK", "SUCL_TCP_RANK is not set .* SUCL_TCP_SIZE is 3"),
+                ("unset SUCL_TCP_SIZE", "SUCL_TCP_SIZE is not set .* SUCL_TCP_RANK is 1")):
+            self.check_one_differs(1, change, everywhere)
+        self.check_one_differs(0, "SUCL_TCP_SIZE=1", "says that the job has 1 rank, and 3 were")
+
+    def test_one_rank_without_an_environment(self):
+        own = "unset SUCL_TCP_ID SUCL_TCP_RANK SUCL_TCP_SIZE"
+        for rank, change, on_it in (
+                (0, own, "`sucl run` has started 3 ranks, but the environment of this process"),
+                (1, own + " SUCL_CONTROL_PLANE", "`sucl run` has started 3 ranks, but the env"),
+                (2, 'exec env -i "$0" check', "`sucl run` has started 3 ranks, but the env"),
+                (2, "unset SUCL_TCP_ID", "it is not known where the ranks of the job find")):
+            self.check_one_differs(
+                rank, change, f"rank {rank} ended with status 3 before all ranks had found", on_it)
+
+    def test_one_rank_that_does_not_start(self):
+        script = '[ "$SUCL_TCP_RANK" = 1 ] || exec "$0" check'
+        self.assertEqual(self.run_local(3, "sh", "-c", script, PROGRAM), 3, self.text)
+        self.assertEqual(len(re.findall("rank 1 ended with status 0 before all", self.text)), 2,
+                         self.text)
+
+    def test_a_process_that_shall_be_alone(self):
+        script = 'unset SUCL_TCP_ID; export SUCL_TCP_RANK=0 SUCL_TCP_SIZE=1; exec "$0" check'
+        self.assertEqual(self.run_local(3, "sh", "-c", script, PROGRAM), 0, self.text)
+        self.assertEqual(self.text.count("1 ranks by SuCL over TCP"), 3, self.text)
+
+    def check_variables_differ(self, rank, pattern, change):
+        """A job of torchrun's variables."""
+        port = free_port()
+        job = []
+        for r in range(3):
+            variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": r,
+                         "WORLD_SIZE": 3, **(change if r == rank else {})}
+            job.append(self.start("check", **{k: v for k, v in variables.items() if v is not None}))
+        self.check_all_say(job, pattern)
+
+    def test_variables_of_one_rank(self):
+        for rank in (0, 1):
+            self.check_variables_differ(rank, "RANK is 7, and WORLD_SIZE is 3", {"RANK": 7})
+            self.check_variables_differ(rank, "RANK is 'x', which is no number", {"RANK": "x"})
+            self.check_variables_differ(rank, "RANK is not set", {"RANK": None})
+            self.check_variables_differ(rank, "WORLD_SIZE is not set", {"WORLD_SIZE": None})
+        self.check_variables_differ(1, "RANK is 1, and WORLD_SIZE is 1", {"WORLD_SIZE": 1})
+        self.check_variables_differ(1, "two processes say that they are rank 2", {"RANK": 2})
+        self.check_variables_differ(2, "says that the job has 4 ranks", {"WORLD_SIZE": 4})
+
+    def test_rank_0_that_computes_alone(self):
+        """While it does, the others learn of it, and it of them."""
+        common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+        alone = self.start("stay", RANK=0, WORLD_SIZE=1, **common)  # until its input ends
+        self.assertEqual(alone.stdout.readline(), "started\n")
+        self.check_all_say([self.start("check", RANK=1, WORLD_SIZE=2, **common)],
+                           r"rank 0 \(process \d+\) says that the job has 1 rank")
+        self.assertIn("other ranks of that job have come", alone.stdout.readline())
+        self.assertEqual(self.finish([alone])[0][1], 1)
 
     def tool(self, *words, **variables):
         """The program itself; its exit code."""

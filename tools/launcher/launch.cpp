@@ -278,7 +278,7 @@ void launch(const environment& env, const job& what) {
   set_variables(env, what);
   if (what.by == launcher::local) std::exit(run_local(what));
   if (what.by == launcher::srun) {
-    setenv("SUCL_TCP_ID", core::make_job_id("", 0).c_str(), 1);
+    setenv("SUCL_TCP_ID", core::make_job_id("", 0, what.ranks).c_str(), 1);
     unsetenv("SUCL_TCP_RANK");
   } else {
     check_launcher(env, *what.flavour);

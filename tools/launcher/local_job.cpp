@@ -4,6 +4,7 @@
 
 #include "report.hpp"
 
+#include "base/started_ranks.hpp"
 #include "core/control/control_plane.hpp"
 
 #include <fcntl.h>
@@ -32,7 +33,7 @@ constexpr timespec between_local_polls{0, 20'000'000};
 constexpr auto time_to_end = 5s;
 // For ranks that fail for the same cause as the first one: they say what they know, in their
 // message and their record.
-constexpr auto time_to_fail = 500ms;
+constexpr auto time_to_fail = 2s;
 constexpr auto stopped_for = 300ms;
 
 sigset_t local_signals() {
@@ -50,8 +51,10 @@ class local_job {
   explicit local_job(const job& what) : m_what(what) {
     const sigset_t set = local_signals();
     sigprocmask(SIG_BLOCK, &set, &m_before);
-    const std::string id = core::make_job_id("loopback", 0);
-    for (int r = 0; r < what.ranks; ++r) start(r, id);
+    m_id = core::make_job_id("loopback", 0, what.ranks);
+    const std::string name = base::name_of_sucl_run + std::to_string(what.ranks);
+    prctl(PR_SET_NAME, name.c_str());
+    for (int r = 0; r < what.ranks; ++r) start(r, m_id);
   }
 
   int wait() {
@@ -165,9 +168,22 @@ class local_job {
         rank.process = -1;
         rank.status = status;
         --m_running;
+        if (m_running > 0) fail_start(static_cast<int>(r), status);
         if (status != 0) note_failure(static_cast<int>(r));
       }
     }
+  }
+
+  // Ranks that still look for the others would look for this one until their timeout. Those that
+  // have found each other do not learn of it.
+  void fail_start(int rank, int status) {
+    core::fail_start(m_id,
+                     "rank " + std::to_string(rank) + " " + describe_end(status) +
+                         " before all ranks had found each other",
+                     "Look for what rank " + std::to_string(rank) +
+                         " has printed. Every rank has to make its sucl::runtime, with "
+                         "SUCL_CONTROL_PLANE, SUCL_TCP_ID, SUCL_TCP_RANK and SUCL_TCP_SIZE as "
+                         "`sucl run` has set them");
   }
 
   void note_failure(int rank) {
@@ -220,6 +236,7 @@ class local_job {
   }
 
   const job& m_what;
+  std::string m_id;
   sigset_t m_before{};
   std::vector<one> m_ranks;
   int m_running = 0;

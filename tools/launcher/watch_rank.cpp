@@ -4,6 +4,8 @@
 #include "command.hpp"
 #include "report.hpp"
 
+#include "base/started_ranks.hpp"
+
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string>
 
 // `sucl watch-rank INBOX LIVE_ON PROGRAM...`: what `sucl run` has the launcher start instead
 // of each rank. It starts the program, forwards signals, reports to the inbox how the program ends,
@@ -41,12 +44,22 @@ int rank_of_environment() {
   return -1;
 }
 
+// So that the program knows where it comes from, whatever becomes of its environment on the way.
+void take_name_of_run() {
+  for (const char* size : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const char* value = std::getenv(size)) {
+      prctl(PR_SET_NAME, (base::name_of_sucl_run + std::string(value)).c_str());
+      return;
+    }
+}
+
 class watched_rank {
  public:
   watched_rank(const std::string& inbox, bool live_on, const words& program)
       : m_line(inbox), m_live_on(live_on), m_rank(rank_of_environment()) {
     const sigset_t set = watched_signals();
     sigprocmask(SIG_BLOCK, &set, &m_before);
+    take_name_of_run();
     m_child = fork();
     if (m_child == 0) become(program);
     if (m_child < 0)

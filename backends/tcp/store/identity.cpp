@@ -27,8 +27,9 @@ std::string identity::text() const {
   return line;
 }
 
-identity identity::of(const std::string& text) {
+identity identity::of(const std::string& whole) {
   const std::string start = head;
+  const std::string text = whole.substr(0, whole.rfind('@'));
   const auto secret_end = text.find('-', start.size());
   const auto port_end = secret_end == text.npos ? text.npos : text.find('-', secret_end + 1);
   if (text.compare(0, start.size(), start) != 0 || port_end == text.npos) refuse(text);
@@ -46,6 +47,12 @@ identity identity::of(const std::string& text) {
     at = comma + 1;
   }
   if (made.addresses.empty()) refuse(text);
+  if (text.size() < whole.size()) {
+    const char* const last = whole.data() + whole.size();
+    const auto [ranks_end, no_number] =
+        std::from_chars(whole.data() + text.size() + 1, last, made.ranks);
+    if (no_number != std::errc{} || ranks_end != last || made.ranks < 1) refuse(whole);
+  }
   return made;
 }
 

@@ -22,8 +22,10 @@ struct identity {
   std::string secret;
   std::uint16_t port = 0;
   std::vector<endpoint> addresses;
+  int ranks = 0;  ///< of the job; 0: any number
 
-  /// "sucl1-SECRET-PORT-ADDRESS,ADDRESS...": as many addresses as there is room for.
+  /// "sucl1-SECRET-PORT-ADDRESS,ADDRESS...": as many addresses as there is room for. It may be
+  /// followed by "@" and the number of ranks.
   std::string text() const;
   /// Throws problem.
   static identity of(const std::string& text);

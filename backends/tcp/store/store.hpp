@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,9 @@ class store_server final : public listener, public std::enable_shared_from_this<
 
   /// Ends it. Takes the lock.
   void stop();
+  /// Puts a value of its own. `on_put` is called with the lock held when a client puts one. Takes
+  /// the lock.
+  void put(const std::string& key, const std::string& value, std::function<void()> on_put);
   /// Processes that did not know the secret. Takes the lock.
   int refused();
   /// Whether a client has said that it is not needed any more. Takes the lock.
@@ -63,6 +67,7 @@ class store_server final : public listener, public std::enable_shared_from_this<
   std::map<connection*, client> m_clients;
   std::size_t m_waiting = 0;
   std::map<std::string, std::string> m_values;
+  std::function<void()> m_on_put;
   std::size_t m_bytes = 0;
   int m_refused = 0;
   bool m_finished = false;

@@ -46,6 +46,13 @@ void store_server::stop() {
   m_clients.clear();
 }
 
+void store_server::put(const std::string& key, const std::string& value,
+                       std::function<void()> on_put) {
+  const std::lock_guard lock(m_loop->lock());
+  m_values.try_emplace(key, value);
+  m_on_put = std::move(on_put);
+}
+
 int store_server::refused() {
   const std::lock_guard lock(m_loop->lock());
   return m_acceptor ? m_acceptor->refused() : m_refused;
@@ -98,6 +105,7 @@ void store_server::put_value(connection& c, reader& message) {
   if (!is_new && entry->second != value)
     return c.send(writer(frame_type::conflict).text(entry->second).frame());
   if (is_new) m_bytes += key.size() + value.size();
+  if (m_on_put) m_on_put();
   c.send(writer(frame_type::stored).frame());
   if (!is_new) return;
   for (auto& [at, other] : m_clients) {

@@ -10,10 +10,13 @@
 #include "core/control/registry.hpp"
 #include "core/exchange/core_services.hpp"
 
+#include <sucl/abi/failed_start.h>
+
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -101,10 +104,23 @@ control_plane_choice over_mpi(const base::config& settings, const flavour& found
           started.variable);
 }
 
+// The environment of one process may have been changed, or emptied.
+void refuse_alone_in_sucl_run() {
+  const int ranks = base::ranks_of_sucl_run();
+  if (ranks < 2) return;
+  base::fail(errc::unavailable,
+             "`sucl run` has started " + std::to_string(ranks) +
+                 " ranks, but the environment of this process does not say which one it is",
+             "Leave the variables that the launcher sets (SUCL_TCP_ID, SUCL_TCP_RANK, "
+             "SUCL_TCP_SIZE, or those of MPI's launcher) in the environment of every rank. For a "
+             "process that shall be alone, unset SUCL_TCP_ID and set SUCL_TCP_RANK=0 and "
+             "SUCL_TCP_SIZE=1");
+}
+
 // Variables of SuCL's own may be set where a launcher of MPI has started more. With an id it is the
 // job of `sucl run`, which may be started by a rank of another one.
 launch checked(launch own) {
-  if (own.size == 1 && own.id.empty())
+  if (own.size == 1 && own.id.empty() && !own.wrong)
     if (const auto started = base::several_by_mpi(variable))
       refuse_alone(*started, "SUCL_TCP_SIZE is 1");
   return own;
@@ -120,6 +136,7 @@ control_plane_choice choose_mpi(const base::config& settings) {
   control_plane_choice found = over_mpi(settings, detect_flavour());
   if (started && found.file.empty())
     refuse_alone(*started, "the control plane shall be mpi, and no MPI library is loaded");
+  if (launched.name.empty()) refuse_alone_in_sucl_run();
   return found;
 }
 
@@ -151,6 +168,7 @@ flavour detect_flavour() {
 control_plane_choice choose_control_plane(const base::config& settings) {
   if (settings.control_plane == tcp_control_plane) {
     if (auto found = find_any_launch(settings)) return over_tcp(settings, std::move(*found));
+    if (flavour_of_launcher().name.empty()) refuse_alone_in_sucl_run();
     base::fail(errc::unavailable,
                "the control plane shall be tcp, but nothing says which rank this process is",
                "Start the program with `sucl run --launcher local`, torchrun or srun, or set "
@@ -174,10 +192,11 @@ control_plane_choice choose_control_plane(const base::config& settings) {
     return found;
   }
   if (auto found = find_launch(variable)) return over_tcp(settings, std::move(*found));
+  refuse_alone_in_sucl_run();
   return over_mpi(settings, detect_flavour());
 }
 
-std::string make_job_id(const std::string& network, std::uint16_t port) {
+std::string make_job_id(const std::string& network, std::uint16_t port, int ranks) {
   const sucl_bootstrap& plane = load_bootstrap("libsucl_tcp.so");
   std::array<char, 256> text{};
   if (!SUCL_HAS_FIELD(&plane, sucl_bootstrap, make_id) || !plane.make_id)
@@ -186,7 +205,43 @@ std::string make_job_id(const std::string& network, std::uint16_t port) {
   if (const auto status =
           plane.make_id(&services(), network.c_str(), port, text.data(), text.size()))
     throw_last(status, plane.name, "unique_id::make");
-  return text.data();
+  return text.data() + (ranks > 0 ? "@" + std::to_string(ranks) : "");
+}
+
+sucl_rendezvous rendezvous_of(const launch& l, const base::config& settings) {
+  sucl_rendezvous where{};
+  where.struct_size = sizeof where;
+  where.rank = l.rank;
+  where.size = l.size;
+  where.serves = l.rank == 0 && l.id.empty() && !l.store;
+  where.address = l.address.c_str();
+  where.port = settings.tcp.port ? static_cast<std::uint32_t>(settings.tcp.port) : l.port;
+  where.id = l.id.empty() ? nullptr : l.id.c_str();
+  where.store = l.store ? &*l.store : nullptr;
+  where.secret = l.secret.data();
+  where.secret_bytes = l.secret.size();
+  where.network = settings.tcp.interface.c_str();
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(settings.tcp.timeout);
+  where.timeout_ms = static_cast<std::uint64_t>(ms.count());
+  return where;
+}
+
+void fail_start(const std::string& id, const std::string& why, const std::string& hint) noexcept {
+  try {
+    const sucl_bootstrap& plane = load_bootstrap("libsucl_tcp.so");
+    launch l;
+    l.id = id;
+    const base::config settings;
+    sucl_failed_start start{rendezvous_of(l, settings), why.c_str(), hint.c_str()};
+    start.where.struct_size = sizeof start;
+    sucl_bootstrap_info info{};
+    info.struct_size = sizeof info;
+    if (plane.rendezvous(&services(), &start.where) == SUCL_SUCCESS)
+      (void)plane.init(&services(), nullptr, nullptr, &info);  // always fails, so
+  } catch (const std::exception& e) {
+    base::log(base::log_level::warn, "control plane",
+              "ranks are not told of a failure: ", e.what());
+  }
 }
 
 std::string no_mpi(const sucl_bootstrap* control) {

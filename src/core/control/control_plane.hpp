@@ -42,7 +42,17 @@ SUCL_CORE_API control_plane_choice choose_control_plane(const base::config& sett
 
 /// Makes the id of a job without MPI, whose store this process serves until its ranks have found
 /// each other. `network`: name or subnet of an interface; "": any; "loopback": this machine alone.
-SUCL_CORE_API std::string make_job_id(const std::string& network, std::uint16_t port);
+/// `ranks`: the number of ranks that alone may take it; 0: any.
+SUCL_CORE_API std::string make_job_id(const std::string& network, std::uint16_t port,
+                                      int ranks = 0);
+
+/// Where a process without MPI finds the others, as its module takes it.
+SUCL_CORE_API sucl_rendezvous rendezvous_of(const launch& l, const base::config& settings);
+
+/// Has the ranks that still look for each other fail with this, in a job whose id this process has
+/// made. Does not wait for them.
+SUCL_CORE_API void fail_start(const std::string& id, const std::string& why,
+                              const std::string& hint) noexcept;
 
 /// Why there is no MPI in a job with that control plane, which may be null; "" if there is.
 SUCL_CORE_API std::string no_mpi(const sucl_bootstrap* control);

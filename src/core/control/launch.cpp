@@ -7,6 +7,7 @@
 #include <charconv>
 #include <fstream>
 #include <initializer_list>
+#include <utility>
 
 namespace sucl::core {
 namespace {
@@ -52,14 +53,28 @@ std::uint16_t port_of_job(const std::string& name) {
   return static_cast<std::uint16_t>(first + hash(name) % ports);
 }
 
+// The rank and the size of a launcher. What is wrong with them the other ranks shall learn.
 void read_place(launch& l, const variables& v, const char* rank, const char* size) {
-  l.rank = static_cast<int>(v.number(rank, max_ranks));
-  l.size = static_cast<int>(v.number(size, max_ranks));
-  if (l.rank < l.size) return;
-  base::fail(errc::configuration,
-             std::string(rank) + " is " + std::to_string(l.rank) + ", and " + size + " is " +
-                 std::to_string(l.size) + ": ranks go from 0 to size - 1",
-             "Correct the variables, or unset them to start one process alone");
+  try {
+    for (const auto& [name, other] : {std::pair{rank, size}, std::pair{size, rank}})
+      if (!v.has(name))
+        base::fail(errc::configuration,
+                   std::string(name) + " is not set in the environment of one process" +
+                       (v.has(other) ? ", and " + std::string(other) + " is " + v.text(other) : ""),
+                   "The launcher sets both on every rank. To start a process alone, unset all of "
+                   "the launcher's variables");
+    const auto number = static_cast<int>(v.number(rank, max_ranks));
+    const auto all = static_cast<int>(v.number(size, max_ranks));
+    if (number >= all)
+      base::fail(errc::configuration,
+                 std::string(rank) + " is " + std::to_string(number) + ", and " + size + " is " +
+                     std::to_string(all) + ": ranks go from 0 to size - 1",
+                 "Correct the variables, or unset them to start one process alone");
+    l.rank = number;
+    l.size = all;
+  } catch (const error& e) {
+    l.wrong = e.info();
+  }
 }
 
 // What the user says goes before what the launcher does; `job` is known to its processes, if not
@@ -78,6 +93,12 @@ launch by_torchrun(const variables& v) {
   l.why = "the variables of torchrun";
   read_place(l, v, "RANK", "WORLD_SIZE");
   l.address = v.text("MASTER_ADDR");
+  if (l.address.empty() && !v.has("SUCL_TCP_ADDRESS"))
+    base::fail(errc::configuration,
+               "MASTER_ADDR is not set, but RANK is " + v.text("RANK") + " and WORLD_SIZE is " +
+                   v.text("WORLD_SIZE"),
+               "torchrun sets it on every rank. To start a process alone, unset RANK and "
+               "WORLD_SIZE");
   // The port itself is that of PyTorch's own store, whose agent listens there.
   const auto port = v.has("MASTER_PORT") ? v.number("MASTER_PORT", max_port) : 0;
   if (port > 0) l.port = static_cast<std::uint16_t>(port < max_port ? port + 1 : port - 1);
@@ -108,7 +129,8 @@ std::string first_line(const std::string& path) {
 launch by_pals(const variables& v) {
   launch l;
   l.why = "the variables of PALS";
-  read_place(l, v, "PALS_RANKID", v.has("PALS_SIZE") ? "PALS_SIZE" : "PMI_SIZE");
+  read_place(l, v, "PALS_RANKID",
+             v.has("PMI_SIZE") && !v.has("PALS_SIZE") ? "PMI_SIZE" : "PALS_SIZE");
   const std::string job = "pals " + v.text("PALS_APID");
   l.address = v.text("MASTER_ADDR");
   if (l.address.empty() && v.has("PBS_NODEFILE")) l.address = first_line(v.text("PBS_NODEFILE"));
@@ -143,7 +165,8 @@ std::optional<launch> find_own_launch(const variable_lookup& variable) {
     l.id = v.text("SUCL_TCP_ID");
     return l;
   }
-  if (!v.has("SUCL_TCP_RANK") || !v.has("SUCL_TCP_SIZE")) return std::nullopt;
+  if (!v.has("SUCL_TCP_RANK") && !v.has("SUCL_TCP_SIZE") && !v.has("SUCL_TCP_ID"))
+    return std::nullopt;
   l.why = "SUCL_TCP_RANK and SUCL_TCP_SIZE";
   read_place(l, v, "SUCL_TCP_RANK", "SUCL_TCP_SIZE");
   l.id = v.text("SUCL_TCP_ID");
@@ -151,14 +174,39 @@ std::optional<launch> find_own_launch(const variable_lookup& variable) {
   return l;
 }
 
+namespace {
+
+// Two of the three: one may have been set for something else. One process is not several.
+bool is_of_torchrun(const variables& v) {
+  const int set = int{v.has("RANK")} + int{v.has("WORLD_SIZE")} + int{v.has("MASTER_ADDR")};
+  return set == 3 || (set == 2 && v.text("WORLD_SIZE") != "1");
+}
+
+// The variables of the step: a batch script itself has SLURM_PROCID and SLURM_NTASKS too, and maybe
+// a step with one of the highest numbers.
+bool is_of_slurm(const variables& v) {
+  const bool rank = v.has("SLURM_PROCID"), size = v.has("SLURM_STEP_NUM_TASKS");
+  const std::string step = v.text("SLURM_STEP_ID");
+  if (step.empty()) return false;
+  if (rank && size) return true;
+  constexpr std::size_t digits_of_special_steps = 10;
+  return step.size() < digits_of_special_steps && (rank || size) &&
+         v.text("SLURM_STEP_NUM_TASKS") != "1";
+}
+
+bool is_of_pals(const variables& v) {
+  if (v.has("PALS_RANKID")) return true;
+  return v.has("PALS_SIZE") && v.text("PALS_SIZE") != "1";
+}
+
+}  // namespace
+
 std::optional<launch> find_launch(const variable_lookup& variable) {
   const variables v(variable);
   if (auto own = find_own_launch(variable)) return own;
-  if (v.has("RANK") && v.has("WORLD_SIZE") && v.has("MASTER_ADDR")) return by_torchrun(v);
-  // Those of the step: a batch script itself has SLURM_PROCID and SLURM_NTASKS too.
-  if (v.has("SLURM_PROCID") && v.has("SLURM_STEP_NUM_TASKS") && v.has("SLURM_STEP_ID"))
-    return by_slurm(v);
-  if (v.has("PALS_RANKID") && (v.has("PALS_SIZE") || v.has("PMI_SIZE"))) return by_pals(v);
+  if (is_of_torchrun(v)) return by_torchrun(v);
+  if (is_of_slurm(v)) return by_slurm(v);
+  if (is_of_pals(v)) return by_pals(v);
   return std::nullopt;
 }
 

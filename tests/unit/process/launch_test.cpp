@@ -13,6 +13,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace sucl::core {
 namespace {
@@ -28,8 +31,8 @@ std::optional<launch> find(const environment& e) {
 
 std::string refusal(const environment& e) {
   try {
-    find(e);
-    return "";
+    const auto found = find(e);
+    return found && found->wrong ? found->wrong->message : "";
   } catch (const error& wrong) {
     EXPECT_EQ(wrong.code(), errc::configuration);
     return wrong.message();
@@ -53,7 +56,8 @@ environment with(environment e, const std::string& name, const std::string& valu
 
 TEST(launch, is_none_without_variables) {
   EXPECT_FALSE(find({}));
-  EXPECT_FALSE(find({{"RANK", "1"}, {"WORLD_SIZE", "2"}}));
+  EXPECT_FALSE(find({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
+  EXPECT_FALSE(find({{"MASTER_ADDR", "node7"}}));
   // A batch script outside of a step is one process.
   EXPECT_FALSE(find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "1"}}));
 }
@@ -127,6 +131,30 @@ TEST(launch, refuses_what_cannot_be) {
   EXPECT_NE(refusal(with(torchrun, "WORLD_SIZE", "many")).find("'many'"), std::string::npos);
   EXPECT_NE(refusal(with(torchrun, "MASTER_PORT", "70000")).find("MASTER_PORT"), std::string::npos);
   EXPECT_NE(refusal(with(slurm, "SUCL_TCP_PORT", "x")).find("SUCL_TCP_PORT"), std::string::npos);
+}
+
+// A process without one of them would compute as a job of one.
+TEST(launch, refuses_what_is_incomplete) {
+  const auto without = [](environment e, const std::string& name) {
+    e.erase(name);
+    return e;
+  };
+  const environment own{{"SUCL_TCP_RANK", "1"}, {"SUCL_TCP_SIZE", "3"}, {"SUCL_TCP_ID", "sucl1-x"}};
+  const environment pals{{"PALS_RANKID", "1"}, {"PALS_SIZE", "4"}, {"MASTER_ADDR", "h"}};
+  for (const auto& [whole, names] : {std::pair{own, std::vector{"SUCL_TCP_RANK", "SUCL_TCP_SIZE"}},
+                                     {torchrun, {"RANK", "WORLD_SIZE", "MASTER_ADDR"}},
+                                     {slurm, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}},
+                                     {pals, {"PALS_RANKID", "PALS_SIZE"}}})
+    for (const std::string name : names) {
+      EXPECT_EQ(refusal(whole), "");
+      EXPECT_NE(refusal(without(whole, name)).find(name + " is not set"), std::string::npos)
+          << name;
+    }
+  // The others are where they were, and learn of it.
+  const auto l = *find(without(torchrun, "RANK"));
+  EXPECT_EQ(l.address, "node7");
+  EXPECT_EQ(l.port, 29501);
+  EXPECT_EQ(l.secret, find(torchrun)->secret);
 }
 
 // With these variables alone of those that launchers set.
