@@ -2,7 +2,6 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "interposer/interposer.hpp"
 
-#include "base/config/determinism.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "core/operation/operation.hpp"
@@ -144,13 +143,17 @@ comm_state& interposer::make_state(MPI_Comm comm) {
 
 // One more of SuCL's communicators, or null, for want of room or, with `later`, of a moment at
 // which no other thread makes communicators. Collective: the same on every rank.
-std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm, bool& later) {
+std::shared_ptr<core::communicator> interposer::make_core(const comm_state& p, bool& later) {
   const own_call guard;
+  const MPI_Comm comm = p.native;
   const errors_returned quiet(comm);
-  int room = m_cores.fetch_add(1) < max_cores;
-  PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_INT, MPI_LAND, comm);
+  // Open MPI numbers the non-blocking calls of a communicator, and makes others by such calls:
+  // where it has refused one on some ranks only, these numbers differ, and it would wait for ever.
+  std::array<int, 3> all{m_cores.fetch_add(1) < max_cores, p.refused, -p.refused};
+  PMPI_Allreduce(MPI_IN_PLACE, all.data(), 3, MPI_INT, MPI_MIN, comm);
+  const bool room = all[0] != 0 && all[1] == -all[2];
   // Every rank has come: nothing that other threads wait for keeps one away from what follows.
-  const set_up_turn turn(room != 0);
+  const set_up_turn turn(room);
   int granted = turn.granted();
   if (room) PMPI_Allreduce(MPI_IN_PLACE, &granted, 1, MPI_INT, MPI_LAND, comm);
   later = room && !granted;
@@ -188,11 +191,16 @@ comm_state* being_freed::find(MPI_Comm comm) {
 
 void interposer::adopt(comm_state& p) {
   bool later = false;
-  p.core = make_core(p.native, later);
+  p.core = make_core(p, later);
   p.oversubscribed = !p.core && !later;
   if (!p.core) return;
   const own_call guard;
-  p.decisions = tune::shared_decisions(p.core->common_memory(tune::shared_decisions::bytes));
+  std::byte* const shared =
+      p.core->common_memory(tune::shared_decisions::bytes + persistent_agreement::bytes(p.at.size));
+  if (!shared) return;
+  p.decisions = tune::shared_decisions(shared);
+  p.prepared = {shared + tune::shared_decisions::bytes, p.at.rank, p.at.size};
+  take_over_early(p);
 }
 
 // The outcome of a call that SuCL might execute: `served` if there is a call_class to look it up
@@ -205,12 +213,11 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
   if (bytes == 0 && sized && t.record.kind != SUCL_KIND_BARRIER)
     return outcome::slower;  // nothing to do
   if (!p.core) {
-    // SuCL sets itself up where ranks wait for each other, or at once.
     if (f == form::started) return outcome::early;
-    const auto& settings = m_process->settings();
-    const bool at_once = settings.interpose.after == 0 ||
-                         settings.determinism == base::name(base::determinism::strict);
-    if (!at_once && (!waits_for_all(t.called) || ++p.calls <= settings.interpose.after))
+    // SuCL sets itself up where ranks wait for each other, or where it has promised the result.
+    if (!(is_strict() && t.order_matters()) &&
+        (!waits_for_all(t.called) ||
+         (!sets_up_at_once() && ++p.calls <= settings().interpose.after)))
       return outcome::early;
     adopt(p);
     if (!p.core) return p.oversubscribed ? outcome::oversubscribed : outcome::early;
@@ -218,10 +225,13 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
   const std::uint64_t key = class_key(t, f, bytes);
   auto known = p.classes.find(key);
   if (known == p.classes.end()) {
-    known = p.classes.emplace(key, make_class(m_process->settings(), *p.core, t, f)).first;
+    known = p.classes.emplace(key, make_class(settings(), *p.core, t, f)).first;
     call_class& made = known->second;
-    if (f == form::started && made.offered && !(made.shared = p.decisions.find(key)))
-      made = {ab_measurement(0, 1, choice::mpi)};
+    // The agreement may not wait where the calls do not: a rank whose call a library has refused
+    // is elsewhere. Ranks on several nodes have no other one.
+    const bool may_wait = f == form::blocking && (waits_for_all(t.called) || !p.decisions.exist());
+    if (!may_wait && made.offered && !made.tuner.decided() && !made.share(p.decisions, key))
+      made = call_class(ab_measurement(0, 1, choice::mpi));
   }
   *found = &known->second;
   return known->second.offered ? outcome::served : outcome::slower;
@@ -250,6 +260,7 @@ std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfe
 // A root whose call MPI has refused is a call behind the others, whose calls were right: what MPI
 // makes of that is for the program to see. Every rank's call is still to be executed.
 void interposer::leave_to_mpi(comm_state& p, const error& why) {
+  p.prepared.refuse();
   base::log(base::log_level::warn, "interposer",
             std::string("the communicator is left to MPI, as ranks do not agree: ") + why.what());
   p.suitable = false;
@@ -271,8 +282,12 @@ void interposer::forget(comm_state& p) {
   if (p.core) p.core->shut_down(true);
   m_requests.forget(p, MPI_COMM_WORLD);
   if (p.core) m_cores.fetch_sub(1);
+  {
+    const std::lock_guard lock(m_requests.lock());
+    for (const auto& l : p.slots) l->orphaned = l->busy;  // its request is still there
+  }
   for (const auto& l : p.slots) {
-    if (l->busy) continue;  // its request is still there
+    if (l->orphaned) continue;
     l->core->shut_down(true);
     m_cores.fetch_sub(1);
   }

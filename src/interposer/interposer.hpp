@@ -6,6 +6,7 @@
 /// each MPI communicator that the program uses.
 #pragma once
 
+#include "base/config/determinism.hpp"
 #include "base/direct_cache.hpp"
 #include "interposer/arguments/device_arguments.hpp"
 #include "interposer/arguments/transfer.hpp"
@@ -23,6 +24,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 namespace sucl::interposer {
 
@@ -145,13 +147,18 @@ class interposer {
     if (p.suitable) t = describe(p.at);
     call_class* c = nullptr;
     const outcome f = self->classify(p, t, form::started, &c);
-    if (f != outcome::served) return self->count(p, kind, f), pass();
+    if (f != outcome::served) {
+      self->count(p, kind, f);
+      code = pass();
+      if (is_refused(code)) ++p.refused;
+      return code;
+    }
     const turn now = self->turn_of(*c);
     if (now.to == choice::sucl) return self->begin(p, *c, now, std::move(t), request);
     self->count(p, kind, now.decided ? outcome::slower : outcome::tried);
     const stopwatch time;
     code = pass();
-    if (is_refused(code)) self->take_back(*c);
+    if (is_refused(code)) ++p.refused, self->take_back(*c);
     if (now.timed && code == MPI_SUCCESS)
       self->m_requests.watch(*request, *c, now.number, time.seconds());
     return code;
@@ -161,12 +168,21 @@ class interposer {
   template <class Describe, class Pass>
   static int persistent(sucl_kind kind, MPI_Comm comm, MPI_Request* request,
                         const Describe& describe, const Pass& pass) {
-    int code = pass();
     interposer* const self = active();
-    if (!self || code != MPI_SUCCESS || comm == MPI_COMM_NULL || !request) return code;
+    if (!self || comm == MPI_COMM_NULL || !request) return pass();
+    int code = MPI_SUCCESS;
     comm_state* const with = self->find(comm, code);
     if (!with) return code;
     comm_state& p = *with;
+    // A library that has refused the call may say that all is well, to a handler of the program's.
+    const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
+    code = pass();
+    if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
+      *request = before;
+      p.prepared.refuse();
+      ++p.refused;
+      return code;
+    }
     transfer t;
     if (p.suitable) t = describe(p.at);
     const outcome f = self->prepare(p, t, *request);
@@ -243,7 +259,7 @@ class interposer {
   /// Starts a persistent request that is in the table.
   int start_prepared(pending& r);
   /// Takes the output out of a request of SuCL that is done. Returns MPI's code.
-  static int finish(pending& r);
+  int finish(pending& r);
   /// One that is not in the table any more has been freed.
   void release_prepared(pending& r);
 
@@ -259,12 +275,19 @@ class interposer {
   };
 
   interposer(base::config settings, const sucl_bootstrap& control);
+  const base::config& settings() const { return m_process->settings(); }
+  bool is_strict() const { return settings().determinism == base::name(base::determinism::strict); }
+  bool sets_up_at_once() const { return settings().interpose.after == 0 || is_strict(); }
   static route& slot_of(const signature& s);
   /// Null if MPI says that it is no communicator, which `code` is then: the program has been told.
   comm_state* find(MPI_Comm comm, int& code);
   comm_state& make_state(MPI_Comm comm);
   void adopt(comm_state& p);
-  std::shared_ptr<core::communicator> make_core(MPI_Comm comm, bool& later);
+  void set_up(MPI_Comm comm) {
+    comm_state& p = meet(comm);
+    if (p.suitable) adopt(p);
+  }
+  std::shared_ptr<core::communicator> make_core(const comm_state& p, bool& later);
   outcome classify(comm_state& p, const transfer& t, form f, call_class** found);
   turn turn_of(call_class& c);
   /// The call that has taken the last turn was none.
@@ -298,13 +321,13 @@ class interposer {
   template <class Pass>
   int tried(comm_state& p, call_class& c, transfer& t, const Pass& pass) {
     const std::uint64_t number = c.tuner.started();
-    const choice to = c.tuner.start();
+    const choice to = c.start();
     const stopwatch time;
     if (to == choice::mpi) count(p, t.called, outcome::tried);
     const int code = to == choice::mpi ? pass() : serve_else(p, nullptr, t, pass);
-    if (to == choice::mpi && is_refused(code)) return c.tuner.take_back(), code;
+    if (to == choice::mpi && is_refused(code)) return take_back(c), code;
     if (!p.suitable) return code;
-    if (c.tuner.note(number, time.seconds())) decide(p, c);
+    if (c.note(number, time.seconds())) decide(p, c);
     return code;
   }
   /// Agrees with the other ranks on a class whose trials are over.
@@ -330,6 +353,9 @@ class interposer {
                       const std::shared_ptr<device::staged_memory>& staged);
   int start_at_library(pending& r);
   std::shared_ptr<persistent_slot> free_slot(comm_state& p);
+  std::shared_ptr<persistent_slot> new_slot(comm_state& p);
+  static void occupy(persistent_slot& slot, call_class by, int rank);
+  void take_over_early(comm_state& p);
   void forget(comm_state& p);
   void print_summary();
   static int on_free(MPI_Comm comm, int key, void* value, void* self);

@@ -4,6 +4,7 @@
 // Operations that go on after the program's call: of non-blocking and of persistent requests.
 #include "base/error.hpp"
 #include "core/operation/operation.hpp"
+#include "core/support/backoff.hpp"
 #include "interposer/errors.hpp"
 #include "interposer/interposer.hpp"
 #include "interposer/next.hpp"
@@ -23,6 +24,7 @@ interposer::turn interposer::turn_of(call_class& c) {
 void interposer::take_back(call_class& c) {
   const std::lock_guard lock(m_requests.lock());
   c.tuner.take_back();
+  c.take_back();
 }
 
 // Issues the operation of a request, which is active then.
@@ -39,7 +41,7 @@ int interposer::issue(pending& r) {
     m_requests.activate(r, pending::by::sucl);
     return MPI_SUCCESS;
   } catch (const error& e) {
-    return report(e, r.native);
+    return report(e, m_requests.native_of(r));
   }
 }
 
@@ -55,13 +57,16 @@ int interposer::begin(comm_state& p, call_class& c, const turn& now, transfer t,
   counters& own = p.counts[static_cast<std::size_t>(t.called)];
   ++own.calls[static_cast<std::size_t>(outcome::served)];
   own.saved += c.tuner.saving();
-  r->with = &p;
-  r->native = p.native;
-  r->core = p.core;
-  r->what = std::move(t);
-  r->what.keep_handles();
-  r->measured = now.timed ? &c : nullptr;
-  r->number = now.number;
+  t.keep_handles();
+  {
+    const std::lock_guard lock(m_requests.lock());
+    r->with = &p;
+    r->native = p.native;
+    r->core = p.core;
+    r->what = std::move(t);
+    r->measured = now.timed ? &c : nullptr;
+    r->number = now.number;
+  }
   const int code = issue(*r);
   r->spent = time.seconds();
   if (code == MPI_SUCCESS) {
@@ -73,19 +78,26 @@ int interposer::begin(comm_state& p, call_class& c, const turn& now, transfer t,
   return code;
 }
 
-// A persistent_slot that is free on every rank, or a new one; null if there are too many.
-// Collective.
+// A persistent_slot that is free on every rank, or a new one; null if there are too many. Every
+// rank is known to come: what follows are collectives of the library's.
 std::shared_ptr<persistent_slot> interposer::free_slot(comm_state& p) {
   std::uint64_t free = 0;
-  for (std::size_t i = 0; i < p.slots.size(); ++i)
-    if (!p.slots[i]->busy) free |= std::uint64_t{1} << i;
+  {
+    const std::lock_guard lock(m_requests.lock());
+    for (std::size_t i = 0; i < p.slots.size(); ++i)
+      if (!p.slots[i]->busy) free |= std::uint64_t{1} << i;
+  }
   PMPI_Allreduce(MPI_IN_PLACE, &free, 1, MPI_UINT64_T, MPI_BAND, p.native);
   for (std::size_t i = 0; i < p.slots.size(); ++i)
     if (free >> i & 1) return p.slots[i];
+  return new_slot(p);
+}
+
+std::shared_ptr<persistent_slot> interposer::new_slot(comm_state& p) {
   if (p.slots.size() == max_slots) return nullptr;
   auto made = std::make_shared<persistent_slot>();
   bool later = true;
-  for (int tries = 16; tries > 0 && later; --tries) made->core = make_core(p.native, later);
+  for (int tries = 16; tries > 0 && later; --tries) made->core = make_core(p, later);
   if (!made->core) return nullptr;
   const own_call guard;
   made->decisions = reinterpret_cast<tune::shared_decision*>(
@@ -94,49 +106,107 @@ std::shared_ptr<persistent_slot> interposer::free_slot(comm_state& p) {
   return made;
 }
 
+// The other shared_decision was last used by a request that is gone on every rank.
+void interposer::occupy(persistent_slot& slot, call_class by, int rank) {
+  const std::uint64_t use = slot.uses++;
+  by.shared = &slot.decisions[use % 2];
+  if (rank == 0) slot.decisions[(use + 1) % 2].clear();
+  slot.of_request = std::make_unique<call_class>(std::move(by));
+}
+
+// SuCL is being set up: persistent requests that were made before get a slot, from the first start
+// on that no rank has made. Not where another thread may be starting them. Every rank is here.
+void interposer::take_over_early(comm_state& p) {
+  const own_call guard;
+  int level = MPI_THREAD_MULTIPLE;
+  PMPI_Query_thread(&level);
+  std::array<int, 3> made{p.early, -p.early, p.refused == 0 && level < MPI_THREAD_MULTIPLE};
+  PMPI_Allreduce(MPI_IN_PLACE, made.data(), 3, MPI_INT, MPI_MIN, p.native);
+  if (made[0] == 0 || made[0] != -made[1] || made[2] == 0) return;
+  constexpr int most = 64;
+  std::array<pending*, most> of{};
+  std::array<std::uint64_t, most> starts{};
+  std::uint64_t fit = 0;
+  for (pending* r : m_requests.early_of(p)) {
+    if (r->early > most) break;
+    const auto i = static_cast<std::size_t>(r->early - 1);
+    if (!make_class(settings(), *p.core, r->what, form::persistent).offered) continue;
+    of[i] = r;
+    starts[i] = r->starts;
+    fit |= std::uint64_t{1} << i;
+  }
+  PMPI_Allreduce(MPI_IN_PLACE, &fit, 1, MPI_UINT64_T, MPI_BAND, p.native);
+  PMPI_Allreduce(MPI_IN_PLACE, starts.data(), most, MPI_UINT64_T, MPI_MAX, p.native);
+  for (std::size_t i = 0; i < most; ++i) {
+    if (!(fit >> i & 1)) continue;
+    const auto on = new_slot(p);
+    if (!on || !on->decisions) return;
+    pending& r = *of[i];
+    occupy(*on, make_class(settings(), *p.core, r.what, form::persistent), p.at.rank);
+    on->busy = true;
+    r.core = on->core;
+    r.on = on;
+    r.from = starts[i];
+  }
+}
+
 // One that the library alone starts, with host memory for a device's.
 void interposer::prepare_staged(MPI_Comm comm, sucl_kind kind, MPI_Request request,
                                 const std::shared_ptr<device::staged_memory>& staged) {
   int code = MPI_SUCCESS;
   comm_state* const p = find(comm, code);
   if (!p) return;
-  pending* known = m_requests.prepared(request);
-  pending& r = known ? *known : m_requests.add_persistent(request);
-  r.with = p;
-  r.native = p->native;
-  r.what.called = kind;
-  r.staged = staged;
+  const auto fill = [&](pending& r) {
+    r.with = p;
+    r.native = p->native;
+    r.what.called = kind;
+    r.staged = staged;
+  };
+  pending* const known = m_requests.prepared(request);
+  if (!known) return m_requests.add_persistent(request, fill);
+  const std::lock_guard lock(m_requests.lock());
+  fill(*known);
 }
 
 outcome interposer::prepare(comm_state& p, transfer& t, MPI_Request request) {
   if (!p.suitable) return outcome::unsupported_comm;
-  if (!t.known || !t.may_go_on) return outcome::unknown;
-  // There is no later call of the request that might do what is put off.
-  for (int tries = 16; tries > 0 && !p.core && !p.oversubscribed; --tries) adopt(p);
-  if (!p.core) return outcome::oversubscribed;
-  call_class made = make_class(m_process->settings(), *p.core, t, form::persistent);
-  if (!made.offered) return outcome::slower;
+  const bool known = t.known && t.may_go_on;
+  if (!p.core) {
+    if (p.oversubscribed) return outcome::oversubscribed;
+    ++p.early;
+    if (!known) return outcome::unknown;
+    t.keep_handles();
+    m_requests.add_persistent(request, [&](pending& r) {
+      r.with = &p;
+      r.native = p.native;
+      r.what = std::move(t);
+      r.early = p.early;
+    });
+    return outcome::early;
+  }
+  call_class made = known ? make_class(settings(), *p.core, t, form::persistent)
+                          : call_class(ab_measurement(0, 1, choice::mpi));
+  core::backoff rest(50);
+  const bool all = p.prepared.meet(made.offered, [&] { go_on(), rest.after(0); });
+  if (!all) return known && !made.offered ? outcome::slower : outcome::unknown;
   const auto on = free_slot(p);
   if (!on || !on->decisions) return outcome::oversubscribed;
-  // The other shared_decision was last used by a request that is gone on every rank.
-  const std::uint64_t use = on->uses++;
-  made.shared = &on->decisions[use % 2];
-  if (p.at.rank == 0) on->decisions[(use + 1) % 2].clear();
-  on->busy = true;
-  on->of_request = std::make_unique<call_class>(std::move(made));
-  pending& r = m_requests.add_persistent(request);
-  r.with = &p;
-  r.native = p.native;
-  r.core = on->core;
-  r.on = on;
-  r.what = std::move(t);
-  r.what.keep_handles();
+  occupy(*on, std::move(made), p.at.rank);
+  t.keep_handles();
+  m_requests.add_persistent(request, [&](pending& r) {
+    on->busy = true;
+    r.with = &p;
+    r.native = p.native;
+    r.core = on->core;
+    r.on = on;
+    r.what = std::move(t);
+  });
   return outcome::served;
 }
 
 int interposer::start_at_library(pending& r) {
   if (r.staged)
-    if (const int code = load(*r.staged, r.native)) return code;
+    if (const int code = load(*r.staged, m_requests.native_of(r))) return code;
   const int code = SUCL_NEXT_OR_LIBRARY(Start)(&r.handle);
   if (code == MPI_SUCCESS) m_requests.activate(r, pending::by::library);
   return code;
@@ -144,17 +214,24 @@ int interposer::start_at_library(pending& r) {
 
 int interposer::start_prepared(pending& r) {
   if (r.active()) return SUCL_NEXT_OR_LIBRARY(Start)(&r.handle);  // the library says what is wrong
-  if (!r.on) return start_at_library(r);
+  if (!r.on || r.starts < r.from) {
+    const int code = start_at_library(r);
+    if (code == MPI_SUCCESS) ++r.starts;
+    return code;
+  }
   call_class& c = *r.on->of_request;
   const turn now = turn_of(c);
   const stopwatch time;
-  r.measured = now.timed ? &c : nullptr;
-  r.number = now.number;
   const bool own = now.to == choice::sucl;
-  if (r.with) {
-    const sucl_kind kind = r.what.called;
-    count(*r.with, kind, own ? outcome::served : now.decided ? outcome::slower : outcome::tried);
-    if (own) r.with->counts[static_cast<std::size_t>(kind)].saved += c.tuner.saving();
+  {
+    const std::lock_guard lock(m_requests.lock());
+    r.measured = now.timed ? &c : nullptr;
+    r.number = now.number;
+    if (r.with) {
+      const sucl_kind kind = r.what.called;
+      count(*r.with, kind, own ? outcome::served : now.decided ? outcome::slower : outcome::tried);
+      if (own) r.with->counts[static_cast<std::size_t>(kind)].saved += c.tuner.saving();
+    }
   }
   int code = MPI_SUCCESS;
   if (own) {
@@ -170,12 +247,12 @@ int interposer::start_prepared(pending& r) {
 int interposer::finish(pending& r) {
   int code = MPI_SUCCESS;
   if (const auto& failure = r.operation.failure()) {
-    code = report(error(*failure), r.native);
+    code = report(error(*failure), m_requests.native_of(r));
   } else {
     try {
       code = r.what.finish();
     } catch (const error& e) {
-      code = report(e, r.native);
+      code = report(e, m_requests.native_of(r));
     }
   }
   if (!r.persistent) r.what.release_handles();
@@ -211,8 +288,11 @@ void interposer::release_prepared(pending& r) {
   r.what.release_handles();
   const auto on = r.on;
   if (!on) return;
-  on->busy = false;
-  if (r.with) return;
+  {
+    const std::lock_guard lock(m_requests.lock());
+    on->busy = false;
+    if (!on->orphaned) return;
+  }
   const own_call guard;
   on->core->shut_down(true);
   m_cores.fetch_sub(1);

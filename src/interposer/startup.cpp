@@ -107,6 +107,8 @@ void interposer::start() {
   try {
     if (devices) device::enable();
     m_running = new interposer(std::move(settings), *control);
+    // Every rank is here.
+    if (m_running->sets_up_at_once()) m_running->set_up(MPI_COMM_WORLD);
   } catch (const error& e) {
     log_text(base::log_level::error, std::string(e.what()) + "; everything is passed on to MPI");
   }

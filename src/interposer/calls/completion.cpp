@@ -111,7 +111,7 @@ class batch {
       code = m_self->finish(r);
       if (!r.persistent) m_handles[index] = MPI_REQUEST_NULL;
     } else if (r.staged) {
-      code = interposer::store(*r.staged, r.native);
+      code = interposer::store(*r.staged, m_self->table().native_of(r));
     }
     m_self->table().close(r);
     return code;
@@ -299,7 +299,7 @@ pending* own(const MPI_Request* handle) {
 int refuse(const pending& r, const char* what) {
   sucl::base::log(sucl::base::log_level::error, "interposer", what,
                   " of a collective that is under way: MPI does not define that");
-  PMPI_Comm_call_errhandler(r.native, MPI_ERR_REQUEST);
+  PMPI_Comm_call_errhandler(interposer::active()->table().native_of(r), MPI_ERR_REQUEST);
   return MPI_ERR_REQUEST;
 }
 

@@ -38,24 +38,27 @@ call_class make_class(const base::config& settings, core::communicator& on, cons
   if (ordered && level == base::determinism::strict && f == form::blocking) offered = true;
   if (!offered) rounds = 0;
   const int turn = f == form::blocking && bytes <= short_bytes ? 4 : 1;
-  call_class c{ab_measurement(rounds, turn, offered ? choice::sucl : choice::mpi)};
+  call_class c(ab_measurement(rounds, turn, offered ? choice::sucl : choice::mpi));
   c.offered = offered;
   c.ranks = on.size();
+  c.reviewed = f == form::blocking;
   // Where some ranks need not wait they run further ahead of each other than turns show.
   if (f == form::blocking && rooted(static_cast<kind>(o.kind))) c.margin = 0.85;
   return c;
 }
 
 choice call_class::start() {
-  if (!tuner.decided()) {
+  if (shared && !tuner.decided()) {
     if (const auto agreed = shared->join(tuner.started()))
-      tuner.decide(choice_of(*agreed), shared->slowest());
+      decide(choice_of(*agreed), shared->slowest());
   }
   return tuner.start();
 }
 
-void call_class::note(std::uint64_t number, double seconds) {
-  if (tuner.note(number, seconds)) shared->submit(tuner.medians(), ranks, margin);
+bool call_class::note(std::uint64_t number, double seconds) {
+  if (!tuner.note(number, seconds)) return false;
+  if (shared) shared->submit(tuner.medians(), ranks, margin);
+  return !shared;
 }
 
 void call_class::decide_on(core::communicator& comm) {

@@ -9,6 +9,7 @@
 #include "interposer/arguments/transfer.hpp"
 #include "interposer/decision/call_class.hpp"
 #include "interposer/decision/outcome.hpp"
+#include "interposer/decision/persistent_agreement.hpp"
 #include "tune/online/shared_decision.hpp"
 
 #include <sucl/types.hpp>
@@ -29,7 +30,8 @@ struct persistent_slot {
   std::shared_ptr<core::communicator> core;
   tune::shared_decision* decisions = nullptr;  ///< two, that take turns
   std::uint64_t uses = 0;                      ///< so far
-  bool busy = false;                           ///< on this rank
+  bool busy = false;                           ///< on this rank, as the next one under the lock
+  bool orphaned = false;                       ///< the communicator ended while it was busy
   std::unique_ptr<call_class> of_request;
 };
 
@@ -43,6 +45,9 @@ struct comm_state {
   std::shared_ptr<core::communicator> core;
   tune::shared_decisions decisions;
   std::map<std::uint64_t, call_class> classes;
+  persistent_agreement prepared;
+  int early = 0;    ///< persistent requests made before the set-up
+  int refused = 0;  ///< non-blocking and persistent calls, by the library
   std::vector<std::shared_ptr<persistent_slot>> slots;
   counters_by_kind counts{};
 };

@@ -47,20 +47,30 @@ pending* requests::take() {
 }
 
 void requests::give_back(pending& r) {
+  const std::lock_guard lock(m_mutex);
   r.core.reset();
   r.measured = nullptr;
-  const std::lock_guard lock(m_mutex);
   m_free.push_back(&r);
 }
 
-pending& requests::add_persistent(MPI_Request handle) {
+void requests::add_persistent(MPI_Request handle, const std::function<void(pending&)>& fill) {
   const std::lock_guard lock(m_mutex);
   auto& entry = m_all[bits_of(handle)];
   entry = std::make_unique<pending>();
   entry->handle = handle;
   entry->persistent = true;
   m_known.fetch_add(1);
-  return *entry;
+  fill(*entry);
+}
+
+std::vector<pending*> requests::early_of(const comm_state& p) {
+  const std::lock_guard lock(m_mutex);
+  std::vector<pending*> found;
+  for (const auto& [key, r] : m_all)
+    if (r->with == &p && r->early > 0) found.push_back(r.get());
+  std::sort(found.begin(), found.end(),
+            [](const pending* a, const pending* b) { return a->early < b->early; });
+  return found;
 }
 
 std::unique_ptr<pending> requests::remove(MPI_Request handle) {
@@ -137,7 +147,7 @@ void requests::watch(MPI_Request handle, call_class& c, std::uint64_t number, do
   int done = 1;
   SUCL_LIBRARY(Request_get_status)(handle, &done, MPI_STATUS_IGNORE);
   const std::lock_guard lock(m_mutex);
-  if (done) return c.note(number, seconds);
+  if (done) return void(c.note(number, seconds));
   pending* const kept = find(handle);
   pending& entry = kept && kept->staged ? *kept : add_of_library(handle);
   entry.measured = &c;

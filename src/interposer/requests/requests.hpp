@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -44,17 +45,19 @@ struct pending {
 
   MPI_Request handle = MPI_REQUEST_NULL;
   bool persistent = false;
-  bool at_library = false;     ///< persistent: the library has made the latest start
-  by completed_by = by::none;  ///< none: it is not active
-  MPI_Comm native = MPI_COMM_NULL;
-  comm_state* with = nullptr;  ///< null once the communicator is gone
+  bool at_library = false;          ///< persistent: the library has made the latest start
+  by completed_by = by::none;       ///< none: it is not active
+  MPI_Comm native = MPI_COMM_NULL;  ///< as the next one under the lock
+  comm_state* with = nullptr;       ///< null once the communicator is gone
   std::shared_ptr<core::communicator> core;
   core::ticket operation;
   bool done_at_once = false;
   transfer what;
   std::shared_ptr<device::staged_memory> staged;  ///< what the library has for a device's memory
   std::shared_ptr<persistent_slot> on;            ///< of a persistent one
-  call_class* measured = nullptr;                 ///< whose measurement this start belongs to
+  int early = 0;                       ///< persistent, made before the set-up: which one, from 1
+  std::uint64_t starts = 0, from = 0;  ///< of such a one by the library, which has those before
+  call_class* measured = nullptr;      ///< whose measurement this start belongs to
   std::uint64_t number = 0;
   double spent = 0;  ///< seconds in calls for it
 
@@ -84,8 +87,15 @@ class requests {
   pending* take();
   /// One that was not activated.
   void give_back(pending& r);
-  /// A persistent one, whose handle is the library's.
-  pending& add_persistent(MPI_Request handle);
+  /// A persistent one, whose handle is the library's; `fill` says what it is.
+  void add_persistent(MPI_Request handle, const std::function<void(pending&)>& fill);
+  /// Those of a communicator that were made before SuCL was set up for it, in order.
+  std::vector<pending*> early_of(const comm_state& p);
+  /// The communicator whose error handler hears of it.
+  MPI_Comm native_of(const pending& r) {
+    const std::lock_guard lock(m_mutex);
+    return r.native;
+  }
   /// Takes one out that is not active, or that the library completes; null if there is none. The
   /// measurement that it belongs to gets no time.
   std::unique_ptr<pending> remove(MPI_Request handle);
@@ -115,7 +125,8 @@ class requests {
   /// Gives handles back to MPI, and ends the thread.
   void stop();
 
-  /// Guards the trials of calls that do not wait.
+  /// Guards the trials of calls that do not wait, what a request has of its communicator, which
+  /// another thread may free, and who uses a persistent_slot.
   std::mutex& lock() { return m_mutex; }
 
  private:

@@ -58,6 +58,7 @@ class shared_decisions {
 
   explicit shared_decisions(void* shared = nullptr)
       : m_decisions(static_cast<shared_decision*>(shared)) {}
+  bool exist() const { return m_decisions != nullptr; }
   /// Null if the box is full, or there is none: on every rank alike.
   shared_decision* find(std::uint64_t key) const;
 

@@ -5,6 +5,10 @@
 // library itself ends it, with the same class of error, the communicator's handler called as often,
 // and the communicator of use afterwards. What some libraries do not survive themselves is left out
 // there. To be run interposed.
+//
+//   wrong [tried]
+//
+// tried: with SuCL's five rounds of trials.
 #include <mpi.h>
 
 #include <cstdio>
@@ -319,6 +323,40 @@ void wrong_on_one() {
   }
 }
 
+// The library refuses a persistent collective on one rank alone; the others have made theirs, and
+// all go on with other calls. `barriers`: before, so that SuCL is set up or not. `again`: that rank
+// then makes the right one.
+void wrong_persistent_on_one(int barriers, bool again) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (int i = 0; i < barriers; ++i) MPI_Barrier(comm);
+  std::vector<MPI_Request> made;
+  int sums[3] = {-1, -1, -1};
+  const auto make = [&](int* sum, MPI_Op op) {
+    MPI_Request r = MPI_REQUEST_NULL;
+    const int code = MPI_Allreduce_init(&g_rank, sum, 1, MPI_INT, op, comm, MPI_INFO_NULL, &r);
+    if (code == MPI_SUCCESS) made.push_back(r);
+    return code;
+  };
+  // One that is right everywhere comes first.
+  expect(make(&sums[0], MPI_SUM) == MPI_SUCCESS, "a persistent call");
+  if (g_rank == 0) expect(make(&sums[1], MPI_OP_NULL) != MPI_SUCCESS, "a persistent call's op");
+  if (g_rank != 0 || again) expect(make(&sums[1], MPI_SUM) == MPI_SUCCESS, "a persistent call");
+  for (int i = 0; i < 12; ++i) still_works(comm, "a persistent call that is wrong on one rank");
+  const int started = again ? 2 : 1;
+  if (again) expect(make(&sums[2], MPI_SUM) == MPI_SUCCESS, "a later persistent call");
+  for (int round = 0; round < 4; ++round) {
+    sums[0] = sums[1] = -1;
+    MPI_Startall(started, made.data());
+    MPI_Waitall(started, made.data(), MPI_STATUSES_IGNORE);
+    for (int i = 0; i < started; ++i)
+      expect(sums[i] == g_size * (g_size - 1) / 2, "a persistent sum is wrong after an error");
+  }
+  for (MPI_Request& r : made) MPI_Request_free(&r);
+  MPI_Comm_free(&comm);
+}
+
 // In the others the ranks wait for a root whose call is wrong, also without SuCL.
 bool is_open_mpi() {
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -358,6 +396,29 @@ void wrong_at_the_root() {
   }
   // Amid trials, and where they end.
   for (int calls = 44; calls < 64; ++calls) wrong_at_the_root(8, calls, reduce);
+}
+
+// The same of a call that the others need not wait in, and a message of theirs that the root waits
+// for: so nothing of SuCL's may wait for the root, as the agreement after the trials, or the
+// set-up.
+void message_after_wrong_at_the_root(int barriers, int right) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (int i = 0; i < barriers; ++i) MPI_Barrier(comm);
+  const auto reduce = [&](const int* in) {
+    return MPI_Reduce(in, g_out, 2, MPI_INT, MPI_SUM, 0, comm);
+  };
+  for (int i = 0; i < right; ++i) expect(reduce(g_in) == MPI_SUCCESS, "a right call fails");
+  const bool wrong = reduce(g_rank == 0 ? g_out : g_in) != MPI_SUCCESS;
+  expect(wrong == (g_rank == 0), "a call that is wrong at the root");
+  int word = g_rank;
+  for (int r = 1; r < g_size; ++r) {
+    if (g_rank == 0) MPI_Recv(&word, 1, MPI_INT, r, 0, comm, MPI_STATUS_IGNORE);
+    if (g_rank == r) MPI_Send(&word, 1, MPI_INT, 0, 0, comm);
+  }
+  for (int i = 0; i < 12; ++i) still_works(comm, "an error of the root and a message");
+  MPI_Comm_free(&comm);
 }
 
 // No communicator at all.
@@ -407,7 +468,15 @@ int main(int argc, char** argv) {
     without_communicator();
   }
   wrong_on_one();
+  for (int barriers = 0; barriers < 8; ++barriers)
+    for (const bool again : {false, true}) wrong_persistent_on_one(barriers, again);
   wrong_at_the_root();
+  if (is_open_mpi()) {
+    message_after_wrong_at_the_root(0, 0);
+    // The last call of the trials is MPI's: a round to warm up and five, of two turns of four
+    // calls.
+    if (argc > 1) message_after_wrong_at_the_root(8, 6 * 2 * 4 - 1);
+  }
   if (g_rank == 0) std::printf("%d rows, in three forms\n", rows);
   std::printf("rank %d: %d failures\n", g_rank, g_failures);
   std::fflush(stdout);
