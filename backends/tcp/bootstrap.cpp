@@ -31,8 +31,8 @@ using namespace std::chrono_literals;
 /// are over keep theirs for a minute.
 constexpr auto busy_port_limit = 65s;
 
-/// What the core has said of the job, kept.
-struct place_in_job {
+/// The job as the core has described it.
+struct job_description {
   int rank = -1, size = 0;
   bool serves = false;
   std::string address, id, secret, interface;
@@ -45,8 +45,8 @@ struct place_in_job {
 struct state {
   std::mutex lock;
   const sucl_core* core = nullptr;
-  std::optional<place_in_job> place;
-  std::shared_ptr<node> here;
+  std::optional<job_description> job;
+  std::shared_ptr<node> local_node;
   std::shared_ptr<store_server> server;
   /// Of ids that this process has made.
   std::vector<std::shared_ptr<store_server>> servers;
@@ -80,12 +80,12 @@ sucl_status guarded(Body body) {
   }
 }
 
-std::shared_ptr<node> here() {
+std::shared_ptr<node> started_node() {
   const std::lock_guard lock(global().lock);
-  if (!global().here)
+  if (!global().local_node)
     throw problem{SUCL_ERROR_SHUT_DOWN, "the control plane is not started, or finalised already",
                   "Use SuCL between the start and the end of its runtime."};
-  return global().here;
+  return global().local_node;
 }
 
 /// A store of the program's own.
@@ -151,7 +151,7 @@ class no_store final : public key_value_store {
 
 // Another process listens at the port of the store. Another process that takes itself for rank 0
 // is found when this one introduces itself there.
-void check_who_serves(const place_in_job& p, const std::string& secret, const std::string& host,
+void check_who_serves(const job_description& p, const std::string& secret, const std::string& host,
                       const problem& in_use) {
   const auto until = clock::now() + 3s;
   try {
@@ -166,7 +166,7 @@ void check_who_serves(const place_in_job& p, const std::string& secret, const st
 // Listens at the port of the store. A connection that the system has given that port, of any
 // process, ends some time; a process that listens there is an error, unless it is a rank of this
 // job, which is found when this one introduces itself. -1: that is so.
-int listen_for_ranks(const place_in_job& p, endpoint at, const std::string& host) {
+int listen_for_ranks(const job_description& p, endpoint at, const std::string& host) {
   const auto until = clock::now() + std::min<clock::duration>(p.timeout, busy_port_limit);
   for (bool logged = false;; logged = true) {
     bool in_use = false;
@@ -188,7 +188,7 @@ int listen_for_ranks(const place_in_job& p, endpoint at, const std::string& host
 }
 
 // Serves the store of the job, and says where this process reaches it.
-std::string serve(const place_in_job& p) {
+std::string serve(const job_description& p) {
   endpoint at;
   if (means_loopback(p.address))
     at = endpoint_of(p.address).family() != 0 ? endpoint_of(p.address) : endpoint_of("127.0.0.1");
@@ -213,7 +213,7 @@ void fail_where_others_have_come(int status, void* process) {
 
 // A job of one by variables. Another process may have them with another size: it learns of this
 // one, and this one's result is not taken for that of the job.
-void answer_others(state& g, const place_in_job& p) {
+void answer_others(state& g, const job_description& p) {
   if (!p.serves || p.address.empty() || p.port == 0) return;
   const std::string text = "rank 0 (process " + std::to_string(getpid()) +
                            ") says that the job has 1 rank, and computes alone";
@@ -238,7 +238,7 @@ void answer_others(state& g, const place_in_job& p) {
   });
 }
 
-problem differs_from_id(const place_in_job& p) {
+problem differs_from_id(const job_description& p) {
   const identity id = p.id.empty() ? identity{} : identity::of(p.id);
   if (id.ranks == 0 || id.ranks == p.size) return {};
   return {SUCL_ERROR_MISMATCH,
@@ -249,7 +249,7 @@ problem differs_from_id(const place_in_job& p) {
           "Leave SUCL_TCP_SIZE on every rank as the launcher sets it"};
 }
 
-std::unique_ptr<key_value_store> make_store(const place_in_job& p, node_settings& s,
+std::unique_ptr<key_value_store> make_store(const job_description& p, node_settings& s,
                                             const wait_check& wait) {
   if (p.store) return std::make_unique<callback_store>(*p.store);
   if (!p.id.empty()) {
@@ -270,7 +270,7 @@ std::unique_ptr<key_value_store> make_store(const place_in_job& p, node_settings
                                      wait);
 }
 
-void check(const place_in_job& p) {
+void check(const job_description& p) {
   if (p.size < 1 || p.rank < 0 || p.rank >= p.size)
     throw problem{SUCL_ERROR_INVALID_ARGUMENT,
                   "rank " + std::to_string(p.rank) + " of " + std::to_string(p.size) +
@@ -284,11 +284,11 @@ void check(const place_in_job& p) {
 }
 
 void start(state& g) {
-  if (!g.place)
+  if (!g.job)
     throw problem{SUCL_ERROR_CONFIGURATION,
                   "nothing gives the rank of this process and the size of the job",
                   "Start it with `sucl run`, torchrun or srun, or use runtime::join"};
-  const place_in_job& p = *g.place;
+  const job_description& p = *g.job;
   if (const problem why = p.failure ? p.failure : differs_from_id(p)) {
     const bool by_id = !p.id.empty();
     const identity id = by_id ? identity::of(p.id) : identity{};
@@ -322,13 +322,13 @@ void start(state& g) {
   self = made;
   made->start(*store);
   const std::lock_guard lock(g.lock);
-  g.here = made;
+  g.local_node = made;
 }
 
 sucl_status rendezvous(const sucl_core* core, const sucl_rendezvous* r) {
   global().core = core;
   return guarded([&] {
-    place_in_job p;
+    job_description p;
     p.rank = r->rank;
     p.size = r->size;
     p.serves = r->serves != 0;
@@ -345,7 +345,7 @@ sucl_status rendezvous(const sucl_core* core, const sucl_rendezvous* r) {
       p.failure = {SUCL_ERROR_CONFIGURATION, text(failed->failure), text(failed->hint)};
     }
     const std::lock_guard lock(global().lock);
-    global().place = std::move(p);
+    global().job = std::move(p);
   });
 }
 
@@ -370,7 +370,7 @@ sucl_status init(const sucl_core* core, int*, char***, sucl_bootstrap_info* info
   global().core = core;
   return guarded([&] {
     state& g = global();
-    if (!g.here) start(g);
+    if (!g.local_node) start(g);
     info->initialised_here = 1;
     info->thread_multiple = 1;
     std::snprintf(info->library, sizeof info->library, "SuCL over TCP");
@@ -381,9 +381,9 @@ void finalize() {
   std::shared_ptr<node> gone;
   {
     const std::lock_guard lock(global().lock);
-    gone = std::move(global().here);
-    global().here.reset();
-    global().place.reset();
+    gone = std::move(global().local_node);
+    global().local_node.reset();
+    global().job.reset();
   }
   if (!gone) return;
   for (const auto& [hook, arg] : std::exchange(global().hooks, {})) hook(arg);
@@ -394,19 +394,19 @@ void finalize() {
 
 int32_t alive() {
   const std::lock_guard lock(global().lock);
-  return global().here ? 1 : 0;
+  return global().local_node ? 1 : 0;
 }
 
 sucl_status at_finalize(void (*hook)(void*), void* arg) {
   return guarded([&] {
-    here();
+    started_node();
     global().hooks.emplace_back(hook, arg);
   });
 }
 
 sucl_status group_world(sucl_group** group) {
   *group = nullptr;
-  return guarded([&] { *group = here()->world(); });
+  return guarded([&] { *group = started_node()->world(); });
 }
 
 // No communicator of MPI, but a list of processes of the job.
@@ -419,18 +419,18 @@ sucl_status group_adopt(const void* native, uint64_t bytes, sucl_group** group) 
                     "a communicator of MPI was passed, but this job runs without MPI: its control "
                     "plane is tcp",
                     "Start the program with mpiexec or `sucl run --launcher mpi`, or use world()"};
-    *group = here()->group_among(list->id, {list->ranks, list->ranks + list->count});
+    *group = started_node()->group_among(list->id, {list->ranks, list->ranks + list->count});
   });
 }
 
 sucl_status group_split(sucl_group* group, int32_t colour, int32_t key, sucl_group** result) {
   *result = nullptr;
-  return guarded([&] { *result = here()->split(*group, colour, key); });
+  return guarded([&] { *result = started_node()->split(*group, colour, key); });
 }
 
 sucl_status agree(sucl_group* group, sucl_agreement* how) {
   return guarded([&] {
-    const decision agreed = here()->agree(*group, how->flags, [&](int index) {
+    const decision agreed = started_node()->agree(*group, how->flags, [&](int index) {
       return how->failed[index] != 0 || how->has_failed(how->context, index) != 0;
     });
     how->flags = agreed.flags;
@@ -440,7 +440,7 @@ sucl_status agree(sucl_group* group, sucl_agreement* how) {
 
 sucl_status group_shrink(sucl_group* group, sucl_group** result) {
   *result = nullptr;
-  return guarded([&] { *result = here()->shrink(*group); });
+  return guarded([&] { *result = started_node()->shrink(*group); });
 }
 
 void group_free(sucl_group* group) {
@@ -455,7 +455,7 @@ const void* group_native(const sucl_group*) { return nullptr; }
 
 sucl_status allgather(sucl_group* group, const void* mine, void* all, uint64_t n) {
   return guarded([&] {
-    const auto node = here();
+    const auto node = started_node();
     node->finish(*group, node->start_exchange(*group, mine, all, n));
   });
 }
@@ -463,23 +463,23 @@ sucl_status allgather(sucl_group* group, const void* mine, void* all, uint64_t n
 sucl_status allgather_start(sucl_group* group, const void* mine, void* all, uint64_t n,
                             sucl_oob_request** request) {
   *request = nullptr;
-  return guarded([&] { *request = here()->start_exchange(*group, mine, all, n); });
+  return guarded([&] { *request = started_node()->start_exchange(*group, mine, all, n); });
 }
 
 sucl_status test(sucl_group* group, sucl_oob_request* request, int32_t* done) {
   *done = 0;
-  return guarded([&] { *done = here()->test(*group, request) ? 1 : 0; });
+  return guarded([&] { *done = started_node()->test(*group, request) ? 1 : 0; });
 }
 
 sucl_status notify(sucl_group* group, int32_t rank, const void* data, uint64_t n) {
-  return guarded([&] { here()->notify(*group, rank, data, n); });
+  return guarded([&] { started_node()->notify(*group, rank, data, n); });
 }
 
 sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capacity, uint64_t* n) {
   *source = -1;
   *n = 0;
   return guarded([&] {
-    const auto message = here()->poll(*group, capacity);
+    const auto message = started_node()->poll(*group, capacity);
     if (!message) return;
     std::memcpy(data, message->text.data(), message->text.size());
     *n = message->text.size();
@@ -491,7 +491,7 @@ void abort_job(int32_t exit_code) {
   std::shared_ptr<node> node;
   {
     const std::lock_guard lock(global().lock);
-    node = global().here;
+    node = global().local_node;
   }
   if (node) node->abort(exit_code);
   std::_Exit(exit_code);

@@ -24,7 +24,7 @@ bool is_of_this_machine(const endpoint& e) {
                      [&](const endpoint& mine) { return mine.same_address(e); });
 }
 
-void put_failure(const meeting_place& where, const problem& why) {
+void put_failure(const store_location& where, const problem& why) {
   const auto until = clock::now() + std::min<clock::duration>(where.timeout, report_limit);
   std::shared_ptr<store_server> server;
   const std::string& host = where.hosts.front();
@@ -62,7 +62,7 @@ problem unpacked(const std::string& text) {
           text.substr(first + 1, second - first - 1), text.substr(second + 1)};
 }
 
-void report_failed_start(const meeting_place& where, const problem& why) noexcept {
+void report_failed_start(const store_location& where, const problem& why) noexcept {
   try {
     const bool known = !where.hosts.empty() && !where.hosts.front().empty();
     if (known && !where.secret.empty()) put_failure(where, why);

@@ -21,8 +21,8 @@ inline const std::string failed_key = "failed";
 std::string packed(const problem& p);
 problem unpacked(const std::string& text);
 
-/// Where the ranks look for each other.
-struct meeting_place {
+/// Where the store is through which the ranks find each other.
+struct store_location {
   std::vector<std::string> hosts;
   std::uint16_t port = 0;  ///< 0: the hosts have ports
   std::string secret;
@@ -32,6 +32,6 @@ struct meeting_place {
 /// Gives the reason to all that come there, as a process that is no rank. Where nothing serves the
 /// store at this machine and its port, that may be because this process should have: it does so for
 /// some seconds.
-void report_failed_start(const meeting_place& where, const problem& why) noexcept;
+void report_failed_start(const store_location& where, const problem& why) noexcept;
 
 }  // namespace sucl::tcp

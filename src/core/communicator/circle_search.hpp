@@ -29,7 +29,7 @@ class job;
 struct circle_message {
   std::uint32_t what = 0;
   std::int32_t origin = 0;           ///< rank of the job that has sent it first
-  std::int32_t lowest = 0;           ///< of the ranks on its way
+  std::int32_t lowest = 0;           ///< of the ranks on its path
   std::uint32_t replay = 0;          ///< the call is a replay
   std::uint64_t probe = 0;           ///< number of the origin's
   std::uint64_t number = 0;          ///< of the call that the last sender waits in

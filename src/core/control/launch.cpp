@@ -54,7 +54,7 @@ std::uint16_t port_of_job(const std::string& name) {
 }
 
 // The rank and the size of a launcher. What is wrong with them the other ranks shall learn.
-void read_place(launch& l, const variables& v, const char* rank, const char* size) {
+void read_rank(launch& l, const variables& v, const char* rank, const char* size) {
   try {
     for (const auto& [name, other] : {std::pair{rank, size}, std::pair{size, rank}})
       if (!v.has(name))
@@ -91,7 +91,7 @@ void finish(launch& l, const variables& v, const std::string& job) {
 launch by_torchrun(const variables& v) {
   launch l;
   l.why = "the variables of torchrun";
-  read_place(l, v, "RANK", "WORLD_SIZE");
+  read_rank(l, v, "RANK", "WORLD_SIZE");
   l.address = v.text("MASTER_ADDR");
   if (l.address.empty() && !v.has("SUCL_TCP_ADDRESS"))
     base::fail(errc::configuration,
@@ -111,7 +111,7 @@ launch by_torchrun(const variables& v) {
 launch by_slurm(const variables& v) {
   launch l;
   l.why = "the variables of Slurm";
-  read_place(l, v, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
+  read_rank(l, v, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
   const std::string job = "slurm " + v.text("SLURM_JOB_ID") + "." + v.text("SLURM_STEP_ID");
   l.address = first_host(v.text("SLURM_STEP_NODELIST"));
   l.port = port_of_job(job);
@@ -129,8 +129,8 @@ std::string first_line(const std::string& path) {
 launch by_pals(const variables& v) {
   launch l;
   l.why = "the variables of PALS";
-  read_place(l, v, "PALS_RANKID",
-             v.has("PMI_SIZE") && !v.has("PALS_SIZE") ? "PMI_SIZE" : "PALS_SIZE");
+  read_rank(l, v, "PALS_RANKID",
+            v.has("PMI_SIZE") && !v.has("PALS_SIZE") ? "PMI_SIZE" : "PALS_SIZE");
   const std::string job = "pals " + v.text("PALS_APID");
   l.address = v.text("MASTER_ADDR");
   if (l.address.empty() && v.has("PBS_NODEFILE")) l.address = first_line(v.text("PBS_NODEFILE"));
@@ -168,7 +168,7 @@ std::optional<launch> find_own_launch(const variable_lookup& variable) {
   if (!v.has("SUCL_TCP_RANK") && !v.has("SUCL_TCP_SIZE") && !v.has("SUCL_TCP_ID"))
     return std::nullopt;
   l.why = "SUCL_TCP_RANK and SUCL_TCP_SIZE";
-  read_place(l, v, "SUCL_TCP_RANK", "SUCL_TCP_SIZE");
+  read_rank(l, v, "SUCL_TCP_RANK", "SUCL_TCP_SIZE");
   l.id = v.text("SUCL_TCP_ID");
   finish(l, v, "variables " + v.text("SUCL_TCP_ADDRESS") + " " + v.text("SUCL_TCP_PORT"));
   return l;

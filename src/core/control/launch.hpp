@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The place of this process in a job that no MPI library knows of, as a launcher has left it in
-/// the environment.
+/// The rank of this process and the size of a job that no MPI library knows of, as a launcher has
+/// left it in the environment.
 #pragma once
 
 #include <sucl/abi/bootstrap.h>
