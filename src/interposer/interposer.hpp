@@ -284,7 +284,7 @@ class interposer {
   comm_state& make_state(MPI_Comm comm);
   void adopt(comm_state& p);
   void set_up(MPI_Comm comm) {
-    comm_state& p = meet(comm);
+    comm_state& p = make_state(comm);
     if (p.suitable) adopt(p);
   }
   std::shared_ptr<core::communicator> make_core(const comm_state& p, bool& later);
