@@ -248,6 +248,24 @@ void crossed_messages(sucl::runtime& rt, bool collective) {
   if (in.back() != (rank + size - 1) % size + 1.0) fail("a wrong message");
 }
 
+// A message to the rank itself, until another thread receives it.
+void waits_for_itself(sucl::runtime& rt) {
+  auto world = rt.world();
+  const int rank = world.rank();
+  std::vector<double> out(1 << 20, rank + 1.0), in(out.size());  // too long to be sent eagerly
+  if (rank == 0) {
+    printed_errors errors;
+    std::thread late([&] {
+      errors.await("a rank waits for itself");
+      world.blocking().recv(in.data(), in.size(), rank, 3);
+    });
+    world.blocking().send(out.data(), out.size(), rank, 3);
+    late.join();
+    if (in.back() != 1.0) fail("a wrong message");
+  }
+  world.blocking().barrier();
+}
+
 // A rank with an operation under way goes on, and comes late to the call that the other waits in.
 void not_crossed(sucl::runtime& rt) {
   sycl::queue queue;
@@ -297,6 +315,7 @@ int main(int argc, char** argv) {
       {"crossed", crossed},
       {"crossed_sends", [](sucl::runtime& rt) { crossed_messages(rt, false); }},
       {"crossed_both", [](sucl::runtime& rt) { crossed_messages(rt, true); }},
+      {"waits_for_itself", waits_for_itself},
       {"not_crossed", not_crossed},
       {"configuration", [](sucl::runtime& rt) { (void)rt.world(); }}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");

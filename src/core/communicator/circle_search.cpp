@@ -108,6 +108,10 @@ void circle_search::send(communicator& c, std::uint32_t what, clock::time_point 
         !is_wait(e) || e.serial.load(std::memory_order_acquire) != w.serial)
       continue;
     const std::string call = rank_text(m_owner.rank()) + " waits in " + describe_call(e, c);
+    if (is_single_message(e.kind) && peer_of(e) == c.rank()) {
+      report_wait_for_itself(c, e, call);
+      continue;
+    }
     const auto pass = [&](circle_message m, const std::string& text) {
       m.what = what;
       m.replay = !is_single_message(e.kind) && origin_of(e.tag) == origin::replay ? 1 : 0;
@@ -129,6 +133,19 @@ void circle_search::send(communicator& c, std::uint32_t what, clock::time_point 
     first.probe = ++m_probes;
     pass(first, call);
   }
+}
+
+void circle_search::report_wait_for_itself(communicator& c, const record_entry& e,
+                                           const std::string& call) {
+  circle_message m;
+  m.kind = e.kind;
+  m.tag = e.tag;
+  m.sender = c.rank();
+  if (m_reported || !is_late(c, m)) return;
+  m_reported = true;
+  base::log(base::log_level::error, "watchdog", "a rank waits for itself: ", call, ", which it",
+            what_is_missing(m),
+            ". Send to the own rank by sendrecv, a group or the forms that return events");
 }
 
 // Whether this rank has not made the call that the sender waits in, or that its message waits for.

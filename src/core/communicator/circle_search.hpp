@@ -72,6 +72,7 @@ class circle_search {
   };
 
   bool is_late(communicator& c, const circle_message& m) const;
+  void report_wait_for_itself(communicator& c, const record_entry& e, const std::string& call);
   bool waits(clock::time_point now) const;
   std::string describe_call(const record_entry& e, const communicator& c) const;
 
