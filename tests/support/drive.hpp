@@ -8,6 +8,7 @@
 #include "core/control/registry.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/operation/backend_comm.hpp"
+#include "support/yield.hpp"
 
 #include <sucl/types.hpp>
 
@@ -70,7 +71,7 @@ inline flight wait(const core::backend_comm& c, flight f) {
       f.status = SUCL_ERROR_TIMEOUT;
       return f;
     }
-    std::this_thread::yield();
+    yield_or_sleep();
   }
   return f;
 }

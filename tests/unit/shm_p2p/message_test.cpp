@@ -177,7 +177,7 @@ class post_office {
     const std::size_t i = m_random() % m_flights.size();
     under_way& u = *m_flights[i];
     // Waiting for this one alone could be waiting for what no rank has posted yet.
-    if (!sucl::testing::test(m_channel, u.state)) return std::this_thread::yield();
+    if (!sucl::testing::test(m_channel, u.state)) return sucl::testing::yield_or_sleep();
     EXPECT_EQ(u.state.status, SUCL_SUCCESS) << u.state.error.message;
     for (const auto& [l, p] : u.in) {
       std::uint64_t wrong = 0;
