@@ -97,7 +97,7 @@ TEST(plan_mutations, every_harmful_one_is_caught) {
   mutator lot(20240607);
   int harmful = 0, harmless = 0;
   std::map<fault, int> caught;
-  for (int n = 0; n < 60000; ++n) {
+  for (int n = 0; n < 30000; ++n) {
     schedule s = plans[static_cast<std::size_t>(n) % plans.size()];
     const schedule right = s;
     const std::string damage = lot.damage(s);
@@ -114,7 +114,7 @@ TEST(plan_mutations, every_harmful_one_is_caught) {
     wrong.empty() ? ++harmless : ++harmful;
   }
   for (const auto& [f, n] : caught) RecordProperty(name(f), n);
-  EXPECT_GT(harmful, 10000);  // the lot must really have done harm
+  EXPECT_GT(harmful, 5000);  // the lot must really have done harm
   for (const fault f : {fault::malformed, fault::out_of_bounds, fault::read_only, fault::unset_read,
                         fault::race, fault::length, fault::unmatched, fault::deadlock,
                         fault::unfinished, fault::twice, fault::result, fault::differs})
