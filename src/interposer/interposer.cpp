@@ -142,21 +142,29 @@ comm_state& interposer::make_state(MPI_Comm comm) {
 }
 
 // One more of SuCL's communicators, or null, for want of room or, with `later`, of a moment at
-// which no other thread makes communicators. Collective: the same on every rank.
+// which one can be made. Collective: the same on every rank.
+//
+// Libraries number what is issued on a communicator, and make others by such operations: where the
+// numbers differ between ranks, they would wait for ever. Open MPI numbers non-blocking calls, also
+// those that it has refused on some ranks only; MPICH and Intel MPI the starts of persistent ones,
+// which ranks may make in any order.
 std::shared_ptr<core::communicator> interposer::make_core(const comm_state& p, bool& later) {
   const own_call guard;
   const MPI_Comm comm = p.native;
   const errors_returned quiet(comm);
-  // Open MPI numbers the non-blocking calls of a communicator, and makes others by such calls:
-  // where it has refused one on some ranks only, these numbers differ, and it would wait for ever.
-  std::array<int, 3> all{m_cores.fetch_add(1) < max_cores, p.refused, -p.refused};
-  PMPI_Allreduce(MPI_IN_PLACE, all.data(), 3, MPI_INT, MPI_MIN, comm);
-  const bool room = all[0] != 0 && all[1] == -all[2];
+  std::array<int, 5> all{m_cores.fetch_add(1) < max_cores, p.refused, -p.refused};
+  {
+    const std::lock_guard lock(m_requests.lock());
+    all[3] = p.started, all[4] = -p.started;
+  }
+  PMPI_Allreduce(MPI_IN_PLACE, all.data(), 5, MPI_INT, MPI_MIN, comm);
+  const bool possible = all[0] != 0 && all[1] == -all[2];
+  const bool room = possible && all[3] == -all[4];
   // Every rank has come: nothing that other threads wait for keeps one away from what follows.
   const set_up_turn turn(room);
   int granted = turn.granted();
   if (room) PMPI_Allreduce(MPI_IN_PLACE, &granted, 1, MPI_INT, MPI_LAND, comm);
-  later = room && !granted;
+  later = possible && !(room && granted);
   std::shared_ptr<core::communicator> made;
   try {
     if (room && granted) {

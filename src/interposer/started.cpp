@@ -208,7 +208,11 @@ int interposer::start_at_library(pending& r) {
   if (r.staged)
     if (const int code = load(*r.staged, m_requests.native_of(r))) return code;
   const int code = SUCL_NEXT_OR_LIBRARY(Start)(&r.handle);
-  if (code == MPI_SUCCESS) m_requests.activate(r, pending::by::library);
+  if (code != MPI_SUCCESS) return code;
+  m_requests.activate(r, pending::by::library);
+  constexpr int last = (1 << 30) - 1;
+  const std::lock_guard lock(m_requests.lock());
+  if (r.with) r.with->started = (r.with->started + 1) & last;
   return code;
 }
 

@@ -48,6 +48,7 @@ struct comm_state {
   persistent_agreement prepared;
   int early = 0;    ///< persistent requests made before the set-up
   int refused = 0;  ///< non-blocking and persistent calls, by the library
+  int started = 0;  ///< persistent ones by the library, modulo 2^30; under the lock of the requests
   std::vector<std::shared_ptr<persistent_slot>> slots;
   counters_by_kind counts{};
 };
