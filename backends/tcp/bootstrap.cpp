@@ -342,7 +342,7 @@ sucl_status rendezvous(const sucl_core* core, const sucl_rendezvous* r) {
     if (r->store) p.store = *r->store;
     if (r->struct_size >= sizeof(sucl_failed_start)) {
       const auto* failed = reinterpret_cast<const sucl_failed_start*>(r);
-      p.failure = {SUCL_ERROR_CONFIGURATION, text(failed->failure), text(failed->hint)};
+      p.failure = {failed->status, text(failed->failure), text(failed->hint)};
     }
     const std::lock_guard lock(global().lock);
     global().job = std::move(p);

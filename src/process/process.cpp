@@ -184,7 +184,7 @@ void process::start_rendezvous() const {
                std::string("the control plane ") + m_control->name +
                    " cannot be given the addresses of the other processes",
                "Install SuCL's modules again");
-  sucl_failed_start start{rendezvous_of(l, m_settings), nullptr, nullptr};
+  sucl_failed_start start{rendezvous_of(l, m_settings), nullptr, nullptr, SUCL_ERROR_CONFIGURATION};
   if (l.wrong) {
     start.where.struct_size = sizeof start;
     start.failure = l.wrong->message.c_str();

@@ -177,13 +177,15 @@ class local_job {
   // Ranks that still look for the others would look for this one until their timeout. Those that
   // have found each other do not learn of it.
   void fail_start(int rank, int status) {
-    core::fail_start(m_id,
+    std::string hint = "Look for what rank " + std::to_string(rank) + " has printed";
+    if (WIFEXITED(status))
+      hint +=
+          ". Every rank has to make its sucl::runtime, with SUCL_CONTROL_PLANE, SUCL_TCP_ID, "
+          "SUCL_TCP_RANK and SUCL_TCP_SIZE as `sucl run` has set them";
+    core::fail_start(m_id, SUCL_ERROR_PEER_LOST,
                      "rank " + std::to_string(rank) + " " + describe_end(status) +
                          " before all ranks had found each other",
-                     "Look for what rank " + std::to_string(rank) +
-                         " has printed. Every rank has to make its sucl::runtime, with "
-                         "SUCL_CONTROL_PLANE, SUCL_TCP_ID, SUCL_TCP_RANK and SUCL_TCP_SIZE as "
-                         "`sucl run` has set them");
+                     hint);
   }
 
   void note_failure(int rank) {

@@ -21,6 +21,7 @@ typedef struct sucl_failed_start {
   sucl_rendezvous where; /**< `struct_size`: that of this type */
   const char* failure;   /**< what is wrong, for all of them */
   const char* hint;      /**< the cure */
+  sucl_status status;    /**< the kind of error, not SUCL_SUCCESS */
 } sucl_failed_start;
 
 #ifdef __cplusplus

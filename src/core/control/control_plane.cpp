@@ -226,13 +226,14 @@ sucl_rendezvous rendezvous_of(const launch& l, const base::config& settings) {
   return where;
 }
 
-void fail_start(const std::string& id, const std::string& why, const std::string& hint) noexcept {
+void fail_start(const std::string& id, sucl_status status, const std::string& why,
+                const std::string& hint) noexcept {
   try {
     const sucl_bootstrap& plane = load_bootstrap("libsucl_tcp.so");
     launch l;
     l.id = id;
     const base::config settings;
-    sucl_failed_start start{rendezvous_of(l, settings), why.c_str(), hint.c_str()};
+    sucl_failed_start start{rendezvous_of(l, settings), why.c_str(), hint.c_str(), status};
     start.where.struct_size = sizeof start;
     sucl_bootstrap_info info{};
     info.struct_size = sizeof info;

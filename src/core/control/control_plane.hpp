@@ -51,7 +51,7 @@ SUCL_CORE_API sucl_rendezvous rendezvous_of(const launch& l, const base::config&
 
 /// Has the ranks that still look for each other fail with this, in a job whose id this process has
 /// made. Does not wait for them.
-SUCL_CORE_API void fail_start(const std::string& id, const std::string& why,
+SUCL_CORE_API void fail_start(const std::string& id, sucl_status status, const std::string& why,
                               const std::string& hint) noexcept;
 
 /// Why there is no MPI in a job with that control plane, which may be null; "" if there is.
