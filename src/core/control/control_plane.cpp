@@ -238,10 +238,10 @@ void fail_start(const std::string& id, sucl_status status, const std::string& wh
     sucl_bootstrap_info info{};
     info.struct_size = sizeof info;
     if (plane.rendezvous(&services(), &start.where) == SUCL_SUCCESS)
-      (void)plane.init(&services(), nullptr, nullptr, &info);  // always fails, so
+      (void)plane.init(&services(), nullptr, nullptr, &info);  // reports the failure, and fails
   } catch (const std::exception& e) {
     base::log(base::log_level::warn, "control plane",
-              "ranks are not told of a failure: ", e.what());
+              "a failure could not be reported to the other ranks: ", e.what());
   }
 }
 

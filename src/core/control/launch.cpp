@@ -53,7 +53,7 @@ std::uint16_t port_of_job(const std::string& name) {
   return static_cast<std::uint16_t>(first + hash(name) % ports);
 }
 
-// The rank and the size of a launcher. What is wrong with them the other ranks shall learn.
+// The rank and the size that a launcher gives. An error is kept, to be reported to the other ranks.
 void read_rank(launch& l, const variables& v, const char* rank, const char* size) {
   try {
     for (const auto& [name, other] : {std::pair{rank, size}, std::pair{size, rank}})

@@ -30,8 +30,7 @@ bool persistent_agreement::wait_for(std::uint64_t made,
 bool persistent_agreement::meet(bool fit, const std::function<void()>& waiting) {
   if (!m_calls || m_calls[m_rank].ended()) return false;
   const std::uint64_t n = m_calls[m_rank].made();
-  // Others may not have read yet what this one overwrites: they have once they make
-  // another.
+  // A rank has read what this one overwrites once it has made another request.
   if (n >= persistent_calls::kept && !wait_for(n + 2 - persistent_calls::kept, waiting)) {
     refuse();
     return false;
