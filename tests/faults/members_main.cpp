@@ -16,7 +16,8 @@
 //   faults_members deadlock FORM   the first and the last rank each receive from the other before
 //                              they send (receive or group); those between them end
 //
-// Each of the others prints that it was told why, and ends with status 1.
+// Each of the others prints that it was told why, waits until the others have too, and ends with
+// status 1.
 #include <sucl/sucl.hpp>
 
 #include <unistd.h>
@@ -28,6 +29,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "support/printed.hpp"
 
 namespace {
 
@@ -62,6 +65,14 @@ struct scene {
   }
 };
 
+// `ranks` of them print; the status of one.
+int print(const scene& s, int ranks, const std::string& said) {
+  std::printf("rank %d was %s\n", s.comm.rank(), said.c_str());
+  std::fflush(stdout);
+  sucl_test::wait_until_printed(s.comm.rank(), ranks);
+  return 1;
+}
+
 // What the others get.
 int expect_error(scene& s, sucl::errc code, const std::vector<std::string>& parts,
                  const std::string& form) {
@@ -80,13 +91,9 @@ int expect_error(scene& s, sucl::errc code, const std::vector<std::string>& part
     const std::string text = e.what();
     bool all = e.code() == code;
     for (const auto& part : parts) all = all && text.find(part) != std::string::npos;
-    std::printf("rank %d was %s: %s\n", s.comm.rank(), all ? "told" : "told something else",
-                e.what());
-    std::fflush(stdout);
-    return 1;
+    return print(s, s.comm.size() - 1, (all ? "told: " : "told something else: ") + text);
   }
-  std::printf("rank %d was not told\n", s.comm.rank());
-  return 1;
+  return print(s, s.comm.size() - 1, "not told");
 }
 
 int more(scene& s, const std::string& form) {
@@ -118,11 +125,9 @@ int make_world(scene& s) {
   try {
     (void)s.rt.world();
   } catch (const sucl::error& e) {
-    std::printf("rank %d was told: %s\n", s.comm.rank(), e.what());
-    return 1;
+    return print(s, s.comm.size() - 1, std::string("told: ") + e.what());
   }
-  std::printf("rank %d was not told\n", s.comm.rank());
-  return 1;
+  return print(s, s.comm.size() - 1, "not told");
 }
 
 int exit_early(scene& s, const std::string& how) {
@@ -170,11 +175,9 @@ int deadlock(scene& s, const std::string& form) {
       s.comm.blocking().recv(s.x.data(), 10, other);
     }
   } catch (const sucl::error& e) {
-    std::printf("rank %d was told: %s\n", s.comm.rank(), e.what());
-    return 1;
+    return print(s, 2, std::string("told: ") + e.what());
   }
-  std::printf("rank %d was not told\n", s.comm.rank());
-  return 1;
+  return print(s, 2, "not told");
 }
 
 // A rank that has sent what the others need may end before they have begun to wait for it.

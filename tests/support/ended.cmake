@@ -11,7 +11,13 @@
 # A command that says `skipped: why`, ends as it has to and has no match of REFUSE is reported as
 # skipped.
 cmake_minimum_required(VERSION 3.25)
+# Ranks meet in it by files; see tests/support/printed.hpp.
+string(RANDOM LENGTH 16 folder)
+set(folder "/tmp/sucl-test-${folder}")
+file(MAKE_DIRECTORY "${folder}")
+set(ENV{SUCL_TEST_FOLDER} "${folder}")
 execute_process(COMMAND ${COMMAND} OUTPUT_VARIABLE text ERROR_VARIABLE errors RESULT_VARIABLE status)
+file(REMOVE_RECURSE "${folder}")
 set(text "${text}${errors}")
 
 set(failure)
