@@ -193,9 +193,10 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   /// devices do; for GPUs where SuCL's own kernels run (docs/reference/gpus.md) it is memory of the
   /// device, which the host cannot read. Where memory cannot be shared it is ordinary memory of
   /// that kind. Zeroed. Ends with deallocate() or with the communicator. Every rank calls it, in
-  /// the same order as collectives, each with a count of its own; blocks. Throws
-  /// errc::out_of_memory, on every rank, if any rank has no memory for its count, or a node not for
-  /// those of its ranks, beside what was allocated and not written to yet.
+  /// the same order as collectives, each with a count of its own, of elements of one size; blocks.
+  /// Throws, on every rank, errc::mismatch if ranks differ in that, and errc::out_of_memory if any
+  /// rank has no memory for its count, or a node not for those of its ranks, beside what was
+  /// allocated and not written to yet.
   template <class T>
   [[nodiscard]] T* allocate(std::size_t count) {
     static_assert(std::is_trivially_copyable_v<T>, "elements are moved byte by byte");

@@ -9,6 +9,7 @@
 #include "core/control/pmix.hpp"
 #include "core/exchange/readiness.hpp"
 #include "core/exchange/topology.hpp"
+#include "core/operation/argument_comparison.hpp"
 #include "core/record/record_signals.hpp"
 #include "core/support/exit_status.hpp"
 #include "core/support/output.hpp"
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -353,8 +355,8 @@ void process::poll_now() {
     m_progress_thread.poll_now();
 }
 
-// For something new: of the whole job, or of a part.
-sucl_group* process::group_of(native_group over) const {
+// For something new: of the whole job, or of a part. `call`: what the program has called.
+sucl_group* process::group_of(native_group over, const std::string& call) const {
   sucl_group* group = nullptr;
   if (over.handle) {
     if (const auto status = m_control->group_adopt(over.handle, over.bytes, &group))
@@ -362,7 +364,25 @@ sucl_group* process::group_of(native_group over) const {
   } else if (const auto status = m_control->group_split(m_everyone, 0, m_rank, &group)) {
     throw_last(status, m_control->name, "world", m_rank);
   }
+  try {
+    check_same_call(group, call);
+  } catch (const error&) {
+    m_control->group_free(group);
+    throw;
+  }
   return group;
+}
+
+// What follows differs between the calls that make a first communicator.
+void process::check_same_call(sucl_group* group, const std::string& call) const {
+  const auto calls = exchange({m_control, group}, m_control->group_size(group), call);
+  std::map<std::string, std::vector<int>> ranks;
+  for (std::size_t r = 0; r < calls.size(); ++r) ranks[calls[r]].push_back(static_cast<int>(r));
+  if (ranks.size() < 2) return;
+  std::string text;
+  for (const auto& [name, those] : ranks)
+    text += (text.empty() ? "" : ", ") + ranks_text(those) + " called " + name;
+  base::fail(errc::mismatch, text, "Call the same on every rank");
 }
 
 void process::check_adoption() const {
@@ -375,7 +395,7 @@ void process::check_adoption() const {
 std::shared_ptr<communicator> process::world(device_services device) {
   if (m_ended)
     base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
-  return make_communicator(m_control ? group_of({}) : nullptr, std::move(device));
+  return make_communicator(m_control ? group_of({}, "world()") : nullptr, std::move(device));
 }
 
 std::shared_ptr<communicator> process::adopt(const void* native, std::uint64_t bytes,
@@ -383,7 +403,7 @@ std::shared_ptr<communicator> process::adopt(const void* native, std::uint64_t b
   if (m_ended)
     base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
   check_adoption();
-  return make_communicator(group_of({native, bytes}), std::move(device));
+  return make_communicator(group_of({native, bytes}, "adopt()"), std::move(device));
 }
 
 std::vector<std::shared_ptr<communicator>> process::communicators() {

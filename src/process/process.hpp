@@ -117,7 +117,8 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   rank_start exchange_rank_counts(sucl_group* over, std::size_t count) const;
   static std::uint64_t random_key();
   void end_ranks(const std::function<void(process&)>& how);
-  sucl_group* group_of(native_group over) const;
+  sucl_group* group_of(native_group over, const std::string& call) const;
+  void check_same_call(sucl_group* group, const std::string& call) const;
   void check_adoption() const;
   using problem = std::optional<error_info>;
   void begin(int* argc, char*** argv, problem wrong);

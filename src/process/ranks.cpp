@@ -51,7 +51,7 @@ std::vector<std::shared_ptr<process>> process::start_ranks(std::size_t count, na
   if (m_ended)
     base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
   if (over.handle) check_adoption();
-  sucl_group* group = m_control ? group_of(over) : nullptr;
+  sucl_group* group = m_control ? group_of(over, "world() with several queues") : nullptr;
   const rank_start exchanged = exchange_rank_counts(group, count);
   const auto& counts = exchanged.counts.of_each;
   if (std::all_of(counts.begin(), counts.end(), [](int n) { return n == 1; })) {

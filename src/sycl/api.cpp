@@ -336,20 +336,33 @@ blocking_communicator communicator::blocking() const {
   return blocking_communicator(m_state);
 }
 
-communicator communicator::split(int colour, int key) const {
-  auto& old = state();
-  const auto step = old.core().begin_step("split");
-  return core::in_step(*step, [&]() -> communicator {
+namespace {
+
+// A communicator of some ranks of another one, for split() and dup(). Null where the colour is
+// negative.
+std::shared_ptr<sycl_layer::communicator_state> part_of(sycl_layer::communicator_state& old,
+                                                        int colour, int key, core::arrival call) {
+  const auto step = old.core().begin_step(call == core::arrival::dup ? "dup" : "split");
+  return core::in_step(*step, [&]() -> std::shared_ptr<sycl_layer::communicator_state> {
     core::device_services services;
     auto made = sycl_layer::make_state(old.process(), old.queue(), services);
-    auto core = old.core().split(colour, key, std::move(services));
-    if (!core) return {};
+    auto core = old.core().split(colour, key, std::move(services), call);
+    if (!core) return nullptr;
     made->set_core(std::move(core));
-    return communicator(std::move(made));
+    return made;
   });
 }
 
-communicator communicator::dup() const { return split(0, rank()); }
+}  // namespace
+
+communicator communicator::split(int colour, int key) const {
+  auto made = part_of(state(), colour, key, core::arrival::split);
+  return made ? communicator(std::move(made)) : communicator{};
+}
+
+communicator communicator::dup() const {
+  return communicator(part_of(state(), 0, rank(), core::arrival::dup));
+}
 
 // What has been made so far is kept for a call that comes after a timeout.
 communicator communicator::shrink() const {
@@ -386,8 +399,7 @@ void communicator::use_tuning(const std::string& toml) {
 // Beyond any address space it is `unlimited`, for which no rank has memory: all get an error.
 void* communicator::allocate_elements(std::size_t count, std::size_t element_size) {
   const auto step = state().core().begin_step("allocate");
-  return core::in_step(*step,
-                       [&] { return state().core().allocate(base::product(count, element_size)); });
+  return core::in_step(*step, [&] { return state().core().allocate(count, element_size); });
 }
 bool communicator::register_elements(void* memory, std::size_t count, std::size_t element_size) {
   const auto step = state().core().begin_step("register_memory");

@@ -100,6 +100,46 @@ void mismatch(sucl::runtime& rt) {
   });
 }
 
+// Calls that make or change something, of which the last rank makes another one than the others:
+// every rank gets the error, whichever backend executes barriers.
+void management(sucl::runtime& rt) {
+  auto world = rt.world();
+  const bool odd = world.rank() == world.size() - 1;
+  std::vector<double> x(64);
+  sucl::composition all(world.size());
+  all.multicast(all.send(0, 1), all.recv(0, 1), 0, sucl::all);
+  using call = std::pair<std::string, std::function<void(sucl::communicator&)>>;
+  const std::vector<call> calls{
+      {"split()", [](auto& c) { (void)c.split(0, c.rank()); }},
+      {"dup()", [](auto& c) { (void)c.dup(); }},
+      {"compile() of int32", [&](auto& c) { (void)c.template compile<int>(all); }},
+      {"compile() of fp32", [&](auto& c) { (void)c.template compile<float>(all); }},
+      {"use_tuning()", [](auto& c) { c.use_tuning(""); }},
+      {"allocate() of elements of 4 bytes", [](auto& c) { (void)c.template allocate<int>(9); }},
+      {"allocate() of elements of 8 bytes", [](auto& c) { (void)c.template allocate<double>(9); }},
+      {"register_memory()", [&](auto& c) { (void)c.register_memory(x.data(), x.size()); }}};
+  for (auto first = calls.begin(); first != calls.end(); ++first)
+    for (auto second = first + 1; second != calls.end(); ++second) {
+      const bool even = (second - first) % 2 == 0;
+      const call &usual = even ? *first : *second, &other = even ? *second : *first;
+      auto comm = world.dup();
+      expect_error(usual.first + " and " + other.first, sucl::errc::mismatch,
+                   {usual.first, other.first}, [&] { (odd ? other : usual).second(comm); });
+    }
+  // Those of no communicator.
+  sycl::queue queue{sycl::cpu_selector_v};
+  expect_error("world", sucl::errc::mismatch,
+               {"called world(), ", "called world() with several queues"}, [&] {
+                 if (odd)
+                   (void)rt.world(std::vector<sycl::queue>(2, queue));
+                 else
+                   (void)rt.world(queue);
+               });
+  int failures = g_failures;
+  world.blocking().allreduce(&failures, 1, sucl::op::sum);
+  if (world.rank() == 0) std::printf("all ranks had %d failures\n", failures);
+}
+
 // The mock backend fails at its third operation, everywhere.
 void backend(sucl::runtime& rt) {
   const auto check = [](const sucl::error_info& e) {
@@ -309,6 +349,7 @@ int end(sucl::runtime& rt) {
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<void(sucl::runtime&)>> cases{
       {"mismatch", mismatch},
+      {"management", management},
       {"backend", backend},
       {"one_rank", one_rank},
       {"missing", missing},

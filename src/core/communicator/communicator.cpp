@@ -154,9 +154,10 @@ std::shared_ptr<communicator> communicator::make_part(int colour, int key, bool 
       flat ? communicator_role::flat_part : communicator_role::part);
 }
 
-std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
+std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device,
+                                                  arrival call) {
   check();
-  m_blocking.await_ranks(arrival::split);
+  m_blocking.await_ranks({call});
   sucl_group* group = split_group(colour, key);
   if (colour < 0) return nullptr;
   return m_context.owner->make_communicator(group, std::move(device));
@@ -189,14 +190,15 @@ void communicator::give_up_to_shrink() {
 
 compiled_facts communicator::compile(const compile_request& request) {
   check();
+  m_blocking.await_ranks(
+      {arrival::compile, static_cast<sucl_type>(request.element), request.element_size});
   const std::uint64_t number = m_plans.number_next();
-  m_blocking.await_ranks(arrival::compile);
   return m_plans.compile(number, request);
 }
 
 void communicator::use_tuning(const std::string& toml) {
   wait_all();
-  m_blocking.await_ranks(arrival::use_tuning);
+  m_blocking.await_ranks({arrival::use_tuning});
   ++m_changes;
   m_tuning.use_text(toml);
 }

@@ -5,6 +5,7 @@
 /// A communicator without SYCL.
 #pragma once
 
+#include "base/sizes.hpp"
 #include "core/communicator/communicator_memory.hpp"
 #include "core/communicator/compiled_plans.hpp"
 #include "core/communicator/shrinking.hpp"
@@ -230,14 +231,14 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// becomes ready. `finished`, unless null, counts operations that this call completed.
   bool progress(int* finished = nullptr) { return m_queue.progress(finished); }
 
-  /// Memory of the host for `bytes` bytes that every rank of the node reaches, so that collectives
-  /// on it need no copies; ordinary memory where that cannot be. Zeroed, on pages of its own, of
-  /// any size on each rank. Lives until deallocate() or the end of the communicator. Collective;
-  /// blocks; errc::out_of_memory on every rank if one has none.
-  void* allocate(std::uint64_t bytes) {
-    m_blocking.await_ranks(arrival::allocate);
+  /// Memory of the host for `count` elements that every rank of the node reaches, so that
+  /// collectives on it need no copies; ordinary memory where that cannot be. Zeroed, on pages of
+  /// its own, of any count on each rank. Lives until deallocate() or the end of the communicator.
+  /// Collective; blocks; errc::out_of_memory on every rank if one has none.
+  void* allocate(std::uint64_t count, std::uint64_t element_size = 1) {
+    m_blocking.await_ranks({arrival::allocate, SUCL_TYPE_BYTES, element_size});
     ++m_changes;
-    return m_memory.allocate(bytes);
+    return m_memory.allocate(base::product(count, element_size));
   }
   /// Collective; nothing in flight may use it. errc::invalid_memory for any other pointer.
   void deallocate(void* memory) {
@@ -248,7 +249,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Has the kernels of other ranks reach memory of the device too, of any size on each rank, until
   /// detach() of the same; whether all of them do. Collective; blocks.
   bool attach(void* memory, std::uint64_t bytes) {
-    m_blocking.await_ranks(arrival::register_memory);
+    m_blocking.await_ranks({arrival::register_memory});
     ++m_changes;
     return m_memory.attach(memory, bytes);
   }
@@ -291,8 +292,9 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Begins a step of set-up in which all ranks of it wait for each other; see setup_step.
   std::unique_ptr<setup_step> begin_step(const char* what);
 
-  /// Collective.
-  std::shared_ptr<communicator> split(int colour, int key, device_services device);
+  /// Collective. `call`: what the program has called, split() or dup().
+  std::shared_ptr<communicator> split(int colour, int key, device_services device,
+                                      arrival call = arrival::split);
 
   /// Ends this one, and makes one of its members that live. Collective over those. After
   /// errc::timeout it may be called again, with the same services.

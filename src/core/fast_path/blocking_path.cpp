@@ -2,13 +2,17 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/fast_path/blocking_path.hpp"
 
+#include "core/exchange/core_services.hpp"
 #include "core/failure/setup_steps.hpp"
+#include "core/operation/call_signature.hpp"
 #include "core/operation/operation.hpp"
 #include "core/support/backoff.hpp"
 
 #include <sched.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace sucl::core {
 namespace {
@@ -182,16 +186,40 @@ void blocking_path::run_packed(const sucl_operation& direct, const layouts& layo
   }
 }
 
-void blocking_path::await_ranks(arrival before) {
+void blocking_path::await_ranks(const arriving_call& before) {
   if (m_context.size() == 1) return;
-  const setup_pause paused;
   sucl_operation barrier{};
   barrier.struct_size = sizeof barrier;
   barrier.kind = SUCL_KIND_BARRIER;
   barrier.type = SUCL_TYPE_BYTES;
   barrier.element_size = 1;  // as one of the program's
-  barrier.plan = static_cast<std::uint64_t>(before);
-  run(barrier, no_layouts, nullptr);
+  barrier.plan = before.packed();
+  {
+    const setup_pause paused;
+    run(barrier, no_layouts, nullptr);
+  }
+  compare_arrivals(barrier.plan);
+}
+
+// Libraries such as MPI execute any two barriers as one.
+void blocking_path::compare_arrivals(std::uint64_t mine) {
+  const int size = m_context.size();
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(size));
+  sucl_oob oob = m_context.oob();
+  if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
+    throw_last(status, "", barrier_name(mine), m_context.rank());
+  if (std::all_of(all.begin(), all.end(), [&](std::uint64_t theirs) { return theirs == mine; }))
+    return;
+  std::vector<ranks_call> calls;
+  for (int r = 0; r < size; ++r) {
+    ranks_call c{r, all[static_cast<std::size_t>(r)], {}};
+    c.call.kind = SUCL_KIND_BARRIER;
+    c.call.count = c.history;
+    calls.push_back(c);
+  }
+  m_queue.report_mismatch(describe_difference(calls, mine));
+  const auto lock = m_queue.lock();
+  m_queue.throw_if_ended();
 }
 
 }  // namespace sucl::core

@@ -35,8 +35,9 @@ class SUCL_CORE_API blocking_path {
   bool run_cached(const sucl_operation& requested);
   void run_cached(persistent_call& call);
 
-  /// Waits for every rank before a call that blocks; the watchdog names late ranks. Collective.
-  void await_ranks(arrival before);
+  /// Waits for every rank before a call that blocks, and has them agree that it is the same on all;
+  /// the watchdog names late ranks. Collective.
+  void await_ranks(const arriving_call& before);
 
  private:
   using held_lock = issue_queue::held_lock;
@@ -51,6 +52,7 @@ class SUCL_CORE_API blocking_path {
   void repeat(persistent_call& call, held_lock& lock);
   void run_directly(sucl_operation& record, const layouts& layout, const backend_instance& c,
                     held_lock& lock, std::uint64_t signature = 0);
+  void compare_arrivals(std::uint64_t mine);
   void progress_others(const sucl_operation& entered);
   void run_native(const sucl_operation& direct, const backend_instance& c);
   void run_packed(const sucl_operation& direct, const layouts& layout, const backend_instance& c);

@@ -47,7 +47,10 @@ const std::vector<field>& fields() {
          return d.tag ? "called after " + number + " recorded" : std::string("called");
        }},
       {"kind", always,
-       [](const digest& d) { return std::string(name(static_cast<kind>(d.kind))); }},
+       [](const digest& d) {
+         return d.kind == SUCL_KIND_BARRIER ? describe_barrier(d.plan)
+                                            : std::string(name(static_cast<kind>(d.kind)));
+       }},
       {"type", moves_data,
        [](const digest& d) { return std::string(name(static_cast<type>(d.type))); }},
       {"element size", moves_data,
@@ -134,6 +137,7 @@ digest make_digest(const issued& call, const error_info* wrong) {
   result.sequence = op.sequence;
   result.element_size = op.element_size;
   result.count = op.count;
+  result.plan = op.kind == SUCL_KIND_BARRIER ? op.plan : 0;
   result.kind = op.kind;
   result.type = op.type;
   result.op = op.op;

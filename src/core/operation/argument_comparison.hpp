@@ -28,6 +28,7 @@ struct digest {
   std::uint64_t sequence;
   std::uint64_t element_size;
   std::uint64_t count;
+  std::uint64_t plan;  ///< of a barrier: the call that it comes before
   std::int32_t kind;
   std::int32_t type;
   std::int32_t op;

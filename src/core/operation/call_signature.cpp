@@ -117,7 +117,7 @@ std::string describe(const call_signature& s) {
     return describe(own) + describe_origin(s.tag);
   }
   if (s.kind == compiled_plan_kind) return "compiled plan " + std::to_string(s.count);
-  if (s.kind == SUCL_KIND_BARRIER) return barrier_name(s.count);
+  if (s.kind == SUCL_KIND_BARRIER) return describe_barrier(s.count);
   std::string text = name(static_cast<kind>(s.kind));
   if (has_counts_of_pairs(s.kind))
     text += " of " + std::string(name(static_cast<type>(s.type)));

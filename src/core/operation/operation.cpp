@@ -121,16 +121,26 @@ std::vector<int> peers_of(const sucl_operation& o) {
   return peers;
 }
 
-std::string barrier_name(std::uint64_t before) {
-  switch (static_cast<arrival>(before)) {
+std::string barrier_name(std::uint64_t plan) {
+  switch (arriving_call::of(plan).call) {
     case arrival::none: break;
-    case arrival::split: return "split() or dup()";
+    case arrival::split: return "split()";
+    case arrival::dup: return "dup()";
     case arrival::compile: return "compile()";
     case arrival::use_tuning: return "use_tuning()";
     case arrival::allocate: return "allocate()";
     case arrival::register_memory: return "register_memory()";
   }
   return name(kind::barrier);
+}
+
+std::string describe_barrier(std::uint64_t plan) {
+  const arriving_call before = arriving_call::of(plan);
+  const std::string text = barrier_name(plan);
+  if (before.element_size == 0) return text;
+  if (before.type != SUCL_TYPE_BYTES) return text + " of " + name(static_cast<type>(before.type));
+  return text + " of elements of " + std::to_string(before.element_size) +
+         (before.element_size == 1 ? " byte" : " bytes");
 }
 
 std::string describe(const sucl_operation& o) {

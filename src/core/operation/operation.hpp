@@ -73,13 +73,39 @@ SUCL_CORE_API void check_memory(const sucl_operation& record, int rank, int size
 /// The kind of a compiled plan, which only the core knows: the plan's number is in `plan`.
 inline constexpr sucl_kind compiled_plan_kind = 1 << 20;
 
-/// A barrier before a call of all ranks that makes or changes something: what that call is, so that
-/// a rank which calls anything else gets an error. In `plan` of the barrier; none is one of the
-/// program's.
-enum class arrival : std::uint64_t { none, split, compile, use_tuning, allocate, register_memory };
+/// What a barrier comes before: a call of all ranks that makes or changes something. None: it is
+/// the program's own.
+enum class arrival : std::uint64_t {
+  none,
+  split,
+  dup,
+  compile,
+  use_tuning,
+  allocate,
+  register_memory
+};
+
+/// `plan` of such a barrier: the call and those of its arguments that must be the same on every
+/// rank, so that ranks which differ get an error.
+struct arriving_call {
+  arrival call = arrival::none;
+  sucl_type type = SUCL_TYPE_BYTES;  ///< of the elements, where it has some
+  std::uint64_t element_size = 0;    ///< 0: it has none
+
+  std::uint64_t packed() const {
+    return static_cast<std::uint64_t>(call) | static_cast<std::uint64_t>(type) << 8 |
+           element_size << 16;
+  }
+  static arriving_call of(std::uint64_t packed) {
+    return {static_cast<arrival>(packed & 0xff), static_cast<sucl_type>(packed >> 8 & 0xff),
+            packed >> 16};
+  }
+};
 
 /// "barrier", or the call before which it is: "split()".
-std::string barrier_name(std::uint64_t arrival);
+std::string barrier_name(std::uint64_t plan);
+/// The same with its arguments: "allocate() of elements of 8 bytes".
+std::string describe_barrier(std::uint64_t plan);
 
 /// True for send, recv, sendrecv and groups of them.
 constexpr bool is_point_to_point(sucl_kind kind) {
