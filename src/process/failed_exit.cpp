@@ -2,14 +2,24 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "process/failed_exit.hpp"
 
+#include "base/log.hpp"
 #include "core/failure/peer_processes.hpp"
 #include "core/support/forked.hpp"
 #include "core/support/output.hpp"
+#include "process/process.hpp"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -58,6 +68,90 @@ void exit_after_reports(std::shared_ptr<peer_processes> peers) {
   all_failed().peers.push_back(std::move(peers));
   if (std::exchange(all_failed().registered, true)) return;
   std::atexit(wait_for_reports);
+}
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+// How long the thread of main() may be blocked in one wait: the program may have much to end.
+constexpr auto longest_wait_of_main = 60s;
+// How long another thread may take, which the exit may wait for: where nothing can end the runtime
+// any more, and where it may be ended yet.
+constexpr auto longest_exit = 5s, longest_end = 20s;
+constexpr auto exit_poll_interval = 100ms;
+
+// Changes whenever a thread has run. Empty: it is gone.
+std::string trace_of(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/status");
+  std::string trace, line;
+  while (std::getline(file, line))
+    if (line.compare(0, 6, "State:") == 0 || line.find("ctxt_switches:") != std::string::npos)
+      trace += line + "\n";
+  return trace;
+}
+
+void end_once_stuck(pid_t thread, int status, bool left) {
+  const bool is_main = thread == getpid();
+  const auto limit = is_main ? longest_wait_of_main : left ? longest_exit : longest_end;
+  std::string last = trace_of(thread);
+  auto since = clock::now();
+  while (process::any_runs()) {
+    std::this_thread::sleep_for(exit_poll_interval);
+    std::string trace = trace_of(thread);
+    if (trace.empty()) return;
+    if (is_main && (trace != last || trace.find("(sleeping)") == std::string::npos)) {
+      last = std::move(trace);
+      since = clock::now();
+    } else if (clock::now() - since > limit) {
+      process::leave_all(true);
+      base::log(base::log_level::error, "runtime", "exit() does not end: ",
+                is_main ? "what the program has registered for its exit waits"
+                        : "it was called in a thread that the exit waits for, such as one that "
+                          "executes a host task",
+                ". The process ends here. Return from main() instead, or have other threads tell "
+                "main() to");
+      hand_over_output();
+      std::_Exit(status != 0 ? status : EXIT_FAILURE);
+    }
+  }
+}
+
+void begin_exit(int status, void*) {
+  static std::atomic<bool> begun{false};
+  if (forked() || begun.exchange(true) || !process::any_runs()) return;
+  const bool left = process::leave_all(false);
+  const auto thread = static_cast<pid_t>(syscall(SYS_gettid));
+  try {
+    std::thread([=] { end_once_stuck(thread, status, left); }).detach();
+  } catch (const std::system_error& e) {
+    base::log(base::log_level::warn, "runtime", "the exit is not watched: ", e.what());
+  }
+}
+
+// Before those of the program, so that it is called after them.
+[[maybe_unused]] const int watches_end_of_exit = on_exit(
+    [](int status, void*) {
+      if (forked() || !process::leave_all(true) || status != 0) return;
+      hand_over_output();
+      std::_Exit(EXIT_FAILURE);
+    },
+    nullptr);
+
+}  // namespace
+
+void watch_exit() { on_exit(begin_exit, nullptr); }
+
+bool is_on_stack(const void* object) noexcept {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return false;
+  void* lowest = nullptr;
+  std::size_t bytes = 0;
+  const bool known = pthread_attr_getstack(&attributes, &lowest, &bytes) == 0;
+  pthread_attr_destroy(&attributes);
+  const auto* const at = static_cast<const char*>(object);
+  const auto* const low = static_cast<const char*>(lowest);
+  return known && at >= low && at < low + bytes;
 }
 
 }  // namespace sucl::core

@@ -40,27 +40,29 @@ started& started_processes() {
   return *those;
 }
 
-// Before those of the program, so that it is called after them.
-[[maybe_unused]] const int watches_exit = on_exit(
-    [](int status, void*) {
-      if (forked() || !process::leave_all() || status != 0) return;
-      hand_over_output();
-      std::_Exit(EXIT_FAILURE);
-    },
-    nullptr);
+// Those of more than one rank that have not ended.
+std::vector<std::shared_ptr<process>> running_processes() {
+  std::vector<std::shared_ptr<process>> running;
+  const std::lock_guard lock(started_processes().mutex);
+  for (const auto& one : started_processes().all)
+    if (auto p = one.lock(); p && p->alive() && p->size() > 1) running.push_back(std::move(p));
+  return running;
+}
 
 }  // namespace
 
-bool process::leave_all() {
+bool process::any_runs() { return !running_processes().empty(); }
+
+bool process::leave_all(bool at_end) {
   bool any = false;
-  const std::lock_guard lock(started_processes().mutex);
-  for (const auto& one : started_processes().all)
-    if (const auto p = one.lock(); p && !p->m_ended && p->m_size > 1) any = p->leave() || any;
+  for (const auto& p : running_processes())
+    if (at_end || p->m_on_stack) any = p->leave() || any;
   return any;
 }
 
 // What has started the job may end it now, with a status of 0.
 bool process::leave() {
+  if (m_left.exchange(true)) return !m_joined;
   const diagnosis why{errc::peer_lost, "rank " + std::to_string(m_rank) +
                                            " has called exit() before the end of its runtime"};
   if (m_peers) m_peers->fail(why);
@@ -100,6 +102,7 @@ std::shared_ptr<process> process::start(int* argc, char*** argv, native_group ov
     started_processes().all.push_back(p);
   }
   prepare_exit_status();
+  watch_exit();
   note_own_signals();
   problem wrong;
   try {
@@ -324,6 +327,8 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
   if (c->logs_calls()) start_call_polling();
   if (m_public && c->size() > 1 && has_own_thread()) m_progress_thread.search_circles();
   if (may_fail && m_threads != threading::callers) m_progress_thread.watch();
+  // The SYCL runtime has started by now.
+  [[maybe_unused]] static const bool watched = m_public && (watch_exit(), true);
   std::lock_guard lock(m_mutex);
   ++m_existing;
   std::erase_if(m_communicators, [](const auto& w) { return w.expired(); });

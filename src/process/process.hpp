@@ -85,9 +85,14 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   /// The communicators that exist.
   std::vector<std::shared_ptr<communicator>> communicators();
 
+  /// Whether a job of more than one rank runs that the program has started.
+  static bool any_runs();
   /// exit() was called: those of the program that have not ended show the others of their jobs that
-  /// they leave. Whether a launcher waits for the end of one.
-  static bool leave_all();
+  /// they leave, unless they may still end: all have been destroyed that will be, `at_end`. Whether
+  /// a launcher waits for the end of one.
+  static bool leave_all(bool at_end);
+  /// Whether exit() does not destroy the object that the program has of it.
+  void note_on_stack(bool on_stack) { m_on_stack = on_stack; }
 
   /// Waits for what is in flight and ends everything. Idempotent. Does not finalise MPI if an
   /// operation of this process was given up, or, with the watchdog, if another process has left
@@ -153,8 +158,10 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   threading m_threads = threading::own;
   bool m_joined = false;  ///< a job that the program has made, which may leave it as it likes
   bool m_public = false;  ///< started by a program
-  bool m_only = false;    ///< the one of all processes, of which a program may have one
-  native_group m_over;    ///< while it starts
+  std::atomic<bool> m_on_stack{false};
+  std::atomic<bool> m_left{false};  ///< by exit()
+  bool m_only = false;              ///< the one of all processes, of which a program may have one
+  native_group m_over;              ///< while it starts
   bool m_finalise = false;
   std::optional<launch> m_launch;  ///< of a job without MPI
   std::string m_control_reason = "given";

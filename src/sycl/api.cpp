@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "base/sizes.hpp"
 #include "core/support/side_by_side.hpp"
+#include "process/failed_exit.hpp"
 #include "sycl/common/adopt.hpp"
 #include "sycl/common/recording.hpp"
 #include "sycl/common/resolve.hpp"
@@ -437,10 +438,20 @@ void log_missing_devices() noexcept try {
 
 }  // namespace
 
+namespace {
+
+void note_owner(const sycl_layer::runtime_state* state, const runtime* owner) noexcept {
+  if (state) state->process().note_on_stack(core::is_on_stack(owner));
+}
+
+}  // namespace
+
 runtime::runtime(int& argc, char**& argv)
-    : m_state(std::make_shared<sycl_layer::runtime_state>(&argc, &argv)) {}
-runtime::runtime() : m_state(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr)) {}
-runtime::runtime(std::shared_ptr<sycl_layer::runtime_state> state) : m_state(std::move(state)) {}
+    : runtime(std::make_shared<sycl_layer::runtime_state>(&argc, &argv)) {}
+runtime::runtime() : runtime(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr)) {}
+runtime::runtime(std::shared_ptr<sycl_layer::runtime_state> state) : m_state(std::move(state)) {
+  note_owner(m_state.get(), this);
+}
 runtime runtime::from_native(const void* comm, std::size_t bytes) {
   return runtime(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr,
                                                              core::native_group{comm, bytes}));
@@ -448,8 +459,14 @@ runtime runtime::from_native(const void* comm, std::size_t bytes) {
 runtime::~runtime() {
   if (m_state && std::uncaught_exceptions() > 0) log_missing_devices();
 }
-runtime::runtime(runtime&&) noexcept = default;
-runtime& runtime::operator=(runtime&&) noexcept = default;
+runtime::runtime(runtime&& other) noexcept : m_state(std::move(other.m_state)) {
+  note_owner(m_state.get(), this);
+}
+runtime& runtime::operator=(runtime&& other) noexcept {
+  m_state = std::move(other.m_state);
+  note_owner(m_state.get(), this);
+  return *this;
+}
 
 namespace {
 

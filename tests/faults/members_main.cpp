@@ -8,7 +8,8 @@
 //   faults_members dup         the others make a communicator of it
 //   faults_members allocate    the others allocate memory
 //   faults_members world       the others make one of all ranks, which the end of the job is not
-//   faults_members exit HOW    the last rank calls exit() or _exit(), with status 0
+//   faults_members exit HOW    the last rank calls exit() or _exit(), with status 0; `task`: exit()
+//                              in a host task; `alone`: the same, and the others wait for its end
 //   faults_members thrown      an exception has the last rank end, and the others start one more
 //   faults_members thrown_root the same, and that is a reduction to rank 0
 //   faults_members late        all do the same, the last rank long after the first has ended
@@ -20,6 +21,7 @@
 // status 1.
 #include <sucl/sucl.hpp>
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -130,14 +132,26 @@ int make_world(scene& s) {
   return print(s, s.comm.size() - 1, "not told");
 }
 
+// The SYCL runtime waits at the exit for the thread of the task, and so for itself.
+void exit_in_task(scene& s) {
+  s.queue.submit([](sycl::handler& h) { h.host_task([] { std::exit(0); }); }).wait();
+  std::abort();
+}
+
 int exit_early(scene& s, const std::string& how) {
   s.act("blocking");
+  if (s.is_last() && (how == "task" || how == "alone")) exit_in_task(s);
   if (s.is_last() && how == "exit") std::exit(0);
+  if (how == "alone") {
+    while (kill(static_cast<pid_t>(s.comm.members().back().process), 0) == 0)
+      std::this_thread::sleep_for(10ms);
+    return 1;
+  }
   if (s.is_last()) _exit(0);
   const std::string last = "rank " + std::to_string(s.comm.size() - 1);
   return expect_error(
       s, sucl::errc::peer_lost,
-      {last + (how == "exit" ? " has called exit() before the end of its runtime" : " has died"),
+      {last + (how == "_exit" ? " has died" : " has called exit() before the end of its runtime"),
        "this rank waits in operation 2: allreduce of 100 fp32"},
       "blocking");
 }
