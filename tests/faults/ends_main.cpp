@@ -8,6 +8,9 @@
 //   faults_ends unheard check|call               the program is told, and ends well
 //   faults_ends unreceived warned                a message that is never received is reported
 //   faults_ends fork return|call|exec            the parent's job goes on
+//   faults_ends task thrown                      a host task throws before an operation that
+//   depends
+//                                                on it, which is executed
 #include <sucl/sucl.hpp>
 
 #include <spawn.h>
@@ -148,6 +151,33 @@ int forked(const std::string& how, int& argc, char**& argv) {
   return 0;
 }
 
+// The exception is for the handler of the task's queue; SYCL shows no operation that it was thrown.
+int task(int& argc, char**& argv) {
+  sucl::runtime rt{argc, argv};
+  int handled = 0;
+  sycl::queue queue(sycl::cpu_selector_v, [&](sycl::exception_list list) {
+    for (const auto& e : list) try {
+        std::rethrow_exception(e);
+      } catch (const std::runtime_error& e) {
+        handled += std::string(e.what()) == "the task's own";
+      }
+  });
+  auto comm = rt.world(queue);
+  std::vector<double> x(1000, comm.rank() + 1.0);
+  const bool throws = comm.rank() == 1;
+  sycl::event before = queue.submit([&](sycl::handler& h) {
+    h.host_task([=] {
+      if (throws) throw std::runtime_error("the task's own");
+    });
+  });
+  comm.allreduce(x.data(), x.size(), sucl::op::sum, {before}).wait();
+  comm.check();
+  queue.wait_and_throw();
+  if (x.back() != 3.0) return fail("the sum is " + std::to_string(x.back()));
+  if (handled != static_cast<int>(throws)) return fail("handled: " + std::to_string(handled));
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -155,5 +185,6 @@ int main(int argc, char** argv) {
   if (what == "unheard") return unheard(how, argc, argv);
   if (what == "unreceived") return unreceived(argc, argv);
   if (what == "fork") return forked(how, argc, argv);
+  if (what == "task") return task(argc, argv);
   return 2;
 }
