@@ -3,20 +3,20 @@
 #include "process/failed_exit.hpp"
 
 #include "base/log.hpp"
+#include "base/system/thread_state.hpp"
 #include "core/failure/peer_processes.hpp"
 #include "core/support/forked.hpp"
 #include "core/support/output.hpp"
 #include "process/process.hpp"
 
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -81,26 +81,16 @@ constexpr auto longest_wait_of_main = 60s;
 constexpr auto longest_exit = 5s, longest_end = 20s;
 constexpr auto exit_poll_interval = 100ms;
 
-// Changes whenever a thread has run. Empty: it is gone.
-std::string trace_of(pid_t thread) {
-  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/status");
-  std::string trace, line;
-  while (std::getline(file, line))
-    if (line.compare(0, 6, "State:") == 0 || line.find("ctxt_switches:") != std::string::npos)
-      trace += line + "\n";
-  return trace;
-}
-
-void end_once_stuck(pid_t thread, int status, bool left) {
+void end_once_stuck(std::int32_t thread, int status, bool left) {
   const bool is_main = thread == getpid();
   const auto limit = is_main ? longest_wait_of_main : left ? longest_exit : longest_end;
-  std::string last = trace_of(thread);
+  std::string last = base::trace_of_thread(thread);
   auto since = clock::now();
   while (process::any_runs()) {
     std::this_thread::sleep_for(exit_poll_interval);
-    std::string trace = trace_of(thread);
+    std::string trace = base::trace_of_thread(thread);
     if (trace.empty()) return;
-    if (is_main && (trace != last || trace.find("(sleeping)") == std::string::npos)) {
+    if (is_main && (trace != last || !base::sleeps(trace))) {
       last = std::move(trace);
       since = clock::now();
     } else if (clock::now() - since > limit) {
@@ -121,7 +111,7 @@ void begin_exit(int status, void*) {
   static std::atomic<bool> begun{false};
   if (forked() || begun.exchange(true) || !process::any_runs()) return;
   const bool left = process::leave_all(false);
-  const auto thread = static_cast<pid_t>(syscall(SYS_gettid));
+  const std::int32_t thread = base::this_thread_number();
   try {
     std::thread([=] { end_once_stuck(thread, status, left); }).detach();
   } catch (const std::system_error& e) {

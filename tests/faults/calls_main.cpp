@@ -306,6 +306,96 @@ void waits_for_itself(sucl::runtime& rt) {
   world.blocking().barrier();
 }
 
+// Messages to the rank itself by events, or in a group, that do not match, until another thread
+// calls what does.
+void events_of_itself(sucl::runtime& rt, bool group) {
+  sycl::queue queue{sycl::cpu_selector_v};
+  auto world = rt.world(queue);
+  const int rank = world.rank();
+  std::vector<double> out(1 << 20, rank + 1.0), in(out.size()), other(out.size());
+  if (rank == 0) {
+    printed_errors errors;
+    std::thread late([&] {
+      errors.await("a rank waits for itself");
+      auto received = world.recv(other.data(), other.size(), rank, 1);
+      world.send(out.data(), out.size(), rank, 2).wait();
+      received.wait();
+    });
+    if (group) {
+      sucl::group both(world);
+      both.recv(in.data(), in.size(), rank, 2);
+      both.send(out.data(), out.size(), rank, 1);
+      both.run();
+    } else {
+      auto received = world.recv(in.data(), in.size(), rank, 2);
+      world.send(out.data(), out.size(), rank, 1).wait();
+      received.wait();
+    }
+    late.join();
+    if (in.back() != 1.0 || other.back() != 1.0) fail("a wrong message");
+  }
+  world.blocking().barrier();
+}
+
+// A circle through receives by events, or through collectives by events.
+void crossed_events(sucl::runtime& rt, bool collective) {
+  sycl::queue queue{sycl::cpu_selector_v};
+  auto world = rt.world(queue), first = world.dup(), second = world.dup();
+  const int rank = world.rank(), size = world.size();
+  std::vector<double> out(10, rank + 1.0), in(out.size());
+  int x = 1, y = 1;
+  const auto missing = [&] {
+    if (collective)
+      second.allreduce(&y, 1, sucl::op::sum).wait();
+    else
+      world.send(out.data(), out.size(), (rank + 1) % size, 3).wait();
+  };
+  const auto wait = [&] {
+    if (collective)
+      first.allreduce(&x, 1, sucl::op::sum).wait();
+    else
+      world.recv(in.data(), in.size(), (rank + size - 1) % size, 3).wait();
+  };
+  if (rank == 0) {
+    printed_errors errors;
+    std::thread late([&] {
+      errors.await("ranks wait for each other");
+      missing();
+    });
+    wait();
+    late.join();
+  } else {
+    if (collective) missing();
+    wait();
+    if (!collective) missing();
+  }
+  if (collective ? x != size || y != size : in.back() != (rank + size - 1) % size + 1.0)
+    fail("wrong data");
+}
+
+// A receive that is called early, before a rank waits for something else that takes long.
+void not_crossed_by_event(sucl::runtime& rt, bool sleeps) {
+  sycl::queue queue{sycl::cpu_selector_v};
+  auto world = rt.world(queue);
+  std::vector<double> out(10, world.rank() + 1.0), early(out.size()), in(out.size());
+  if (world.rank() == 0) {
+    auto received = world.recv(early.data(), early.size(), 1, 3);
+    if (sleeps)
+      std::this_thread::sleep_for(std::chrono::seconds(5));
+    else
+      world.recv(in.data(), in.size(), 2, 3).wait();
+    world.send(out.data(), out.size(), 1, 3).wait();
+    received.wait();
+    if (early.back() != 2.0) fail("a wrong message");
+  } else if (world.rank() == 1) {
+    world.recv(in.data(), in.size(), 0, 3).wait();
+    world.send(out.data(), out.size(), 0, 3).wait();
+  } else if (!sleeps) {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    world.send(out.data(), out.size(), 0, 3).wait();
+  }
+}
+
 // A rank with an operation under way goes on, and comes late to the call that the other waits in.
 void not_crossed(sucl::runtime& rt) {
   sycl::queue queue;
@@ -357,7 +447,13 @@ int main(int argc, char** argv) {
       {"crossed_sends", [](sucl::runtime& rt) { crossed_messages(rt, false); }},
       {"crossed_both", [](sucl::runtime& rt) { crossed_messages(rt, true); }},
       {"waits_for_itself", waits_for_itself},
+      {"events_of_itself", [](sucl::runtime& rt) { events_of_itself(rt, false); }},
+      {"group_of_itself", [](sucl::runtime& rt) { events_of_itself(rt, true); }},
+      {"crossed_events", [](sucl::runtime& rt) { crossed_events(rt, false); }},
+      {"crossed_collective_events", [](sucl::runtime& rt) { crossed_events(rt, true); }},
       {"not_crossed", not_crossed},
+      {"not_crossed_by_event", [](sucl::runtime& rt) { not_crossed_by_event(rt, false); }},
+      {"not_crossed_asleep", [](sucl::runtime& rt) { not_crossed_by_event(rt, true); }},
       {"configuration", [](sucl::runtime& rt) { (void)rt.world(); }}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;

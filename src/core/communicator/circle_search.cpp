@@ -3,6 +3,7 @@
 #include "core/communicator/circle_search.hpp"
 
 #include "base/log.hpp"
+#include "base/system/thread_state.hpp"
 #include "core/communicator/communicator.hpp"
 #include "core/control/job.hpp"
 #include "core/operation/operation.hpp"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 namespace sucl::core {
 namespace {
@@ -37,11 +39,12 @@ bool is_single_message(std::int32_t kind) {
   return kind == SUCL_KIND_SEND || kind == SUCL_KIND_RECV;
 }
 
-// Blocking calls alone: a rank that has called something else may go on meanwhile. Of messages
-// those with one peer: of others it is not known which part is missing.
-bool is_wait(const record_entry& e) {
-  if (e.state.load(std::memory_order_acquire) != record_state::posted) return false;
-  return is_single_message(e.kind) ? e.number == blocking_message : is_blocking(e.kind, e.tag);
+bool is_posted(const record_entry& e) {
+  return e.state.load(std::memory_order_acquire) == record_state::posted;
+}
+
+bool is_blocking_call(const record_entry& e) {
+  return is_point_to_point(e.kind) ? e.number == blocking_message : is_blocking(e.kind, e.tag);
 }
 
 int peer_of(const record_entry& e) { return e.kind == SUCL_KIND_SEND ? e.root : e.source; }
@@ -64,12 +67,40 @@ std::string what_is_missing(const circle_message& m) {
 
 }  // namespace
 
+// Whether nothing of the process has used much of a processor since the last poll.
+bool circle_search::is_quiet(clock::time_point now) {
+  constexpr int little = 10;  // one in so many
+  const auto used = base::processor_time();
+  const auto since = std::exchange(m_last_poll, now);
+  return (used - std::exchange(m_used, used)) * little < now - since;
+}
+
+// Since the last poll, without a pause.
+bool circle_search::is_blocked(std::int32_t thread) {
+  auto at = m_traces.find(thread);
+  if (at == m_traces.end()) at = m_traces.emplace(thread, base::trace_of_thread(thread)).first;
+  const auto last = m_last_traces.find(thread);
+  return base::sleeps(at->second) && last != m_last_traces.end() && last->second == at->second &&
+         base::waits_for_thread(thread);
+}
+
+circle_search::way circle_search::waits_in(std::size_t index) {
+  const record_entry& e = m_owner.record().memory()->entries[index];
+  if (!is_posted(e)) return way::none;
+  if (is_blocking_call(e)) return way::in_call;
+  const bool blocked = is_blocked(m_owner.record().caller_of(index));  // notes its trace
+  return blocked && m_quiet ? way::for_event : way::none;
+}
+
 bool circle_search::poll(clock::time_point now) {
   const flight_record* const record = m_owner.record().memory();
   if (!record) return false;
+  m_quiet = is_quiet(now);
+  m_last_traces = std::exchange(m_traces, {});
   for (std::size_t i = 0; i < record->entries.size(); ++i) {
     const record_entry& e = record->entries[i];
-    if (!is_wait(e)) {
+    const way how = waits_in(i);
+    if (how == way::none) {
       m_waits.erase(i);
       continue;
     }
@@ -77,7 +108,7 @@ bool circle_search::poll(clock::time_point now) {
     const std::uint64_t serial = e.serial.load(std::memory_order_acquire);
     const std::uint32_t repeats = e.repeats.load(std::memory_order_relaxed);
     if (w.serial == serial && w.repeats == repeats) continue;
-    w = {serial, repeats, now, now + long_wait, long_wait};
+    w = {serial, repeats, now, now + long_wait, long_wait, how == way::for_event};
   }
   if (waits(now)) return true;
   m_reported = false;
@@ -97,18 +128,46 @@ std::string circle_search::describe_call(const record_entry& e, const communicat
   return describe(o) + " of " + c.label();
 }
 
+// Whether an operation can end by what this rank calls alone: all of its peers are this rank.
+bool circle_search::is_with_itself(communicator& c, const record_entry& e) const {
+  if (!is_point_to_point(e.kind) || e.communicator != static_cast<std::uint32_t>(c.id()))
+    return false;
+  if (is_single_message(e.kind)) return peer_of(e) == c.rank();
+  const auto state = c.snapshot();
+  return state.busy && state.oldest.kind == e.kind && state.peers == std::vector<int>{c.rank()};
+}
+
+// Whether the wait is for this operation: for a call surely; for an event if no other operation of
+// this rank may end before. Of several messages it is not known which one is missing, unless all
+// are to and from this rank.
+bool circle_search::may_be_sent(communicator& c, std::size_t index, const wait& w) const {
+  const auto& entries = m_owner.record().memory()->entries;
+  const record_entry& e = entries[index];
+  const bool with_itself = is_with_itself(c, e);
+  const bool several = is_point_to_point(e.kind) && !is_single_message(e.kind);
+  if (several && !with_itself) return false;
+  if (!w.for_event && !several) return c.entered() || c.assisted();
+  if (!c.where().device_memory_everywhere_on_host) return false;
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (i != index && is_open(entries[i].state.load(std::memory_order_acquire)) &&
+        !(with_itself && is_single_message(entries[i].kind) && is_with_itself(c, entries[i])))
+      return false;
+  return true;
+}
+
 void circle_search::send(communicator& c, std::uint32_t what, clock::time_point now,
                          const sender& to) {
-  if (m_waits.empty() || (!c.entered() && !c.assisted())) return;
+  if (m_waits.empty()) return;
   std::erase_if(m_passed_on, [&](const passed_on& p) { return now - p.since > time_to_pass_on; });
   const flight_record& record = *m_owner.record().memory();
   for (auto& [index, w] : m_waits) {
     const record_entry& e = record.entries[index];
     if (e.communicator != static_cast<std::uint32_t>(c.id()) || now - w.since < long_wait ||
-        !is_wait(e) || e.serial.load(std::memory_order_acquire) != w.serial)
+        !is_posted(e) || e.serial.load(std::memory_order_acquire) != w.serial ||
+        !may_be_sent(c, index, w))
       continue;
     const std::string call = rank_text(m_owner.rank()) + " waits in " + describe_call(e, c);
-    if (is_single_message(e.kind) && peer_of(e) == c.rank()) {
+    if (is_with_itself(c, e)) {
       report_wait_for_itself(c, e, call);
       continue;
     }
@@ -141,11 +200,15 @@ void circle_search::report_wait_for_itself(communicator& c, const record_entry& 
   m.kind = e.kind;
   m.tag = e.tag;
   m.sender = c.rank();
-  if (m_reported || !is_late(c, m)) return;
+  const bool single = is_single_message(e.kind);
+  if (m_reported || (single && !is_late(c, m))) return;
   m_reported = true;
-  base::log(base::log_level::error, "watchdog", "a rank waits for itself: ", call, ", which it",
-            what_is_missing(m),
-            ". Send to the own rank by sendrecv, a group or the forms that return events");
+  const bool in_call = single && e.number == blocking_message;
+  base::log(base::log_level::error, "watchdog", "a rank waits for itself: ", call,
+            single ? ", which it" : ", whose messages do not match",
+            single ? what_is_missing(m) : "",
+            in_call ? ". Send to the own rank by sendrecv, a group or the forms that return events"
+                    : ". Call the other side too, with the same tag, before the wait for an event");
 }
 
 // Whether this rank has not made the call that the sender waits in, or that its message waits for.
@@ -169,7 +232,8 @@ void circle_search::take(communicator& c, const circle_message& m, clock::time_p
     if (m.lowest < own || std::exchange(m_reported, true)) return;
     return base::log(base::log_level::error, "watchdog", "ranks wait for each other: ", so_far,
                      ". Call collectives of several communicators in one order on all ranks, and "
-                     "receive before sending on some of them; or use the forms that return events");
+                     "receive before sending on some of them; or use the forms that return events, "
+                     "and wait for them once all are called");
   }
   if (!m_seen.insert({m.origin, m.probe}).second) return;
   passed_on p{m, now, {}};

@@ -43,6 +43,11 @@ struct circle_message {
 /// call for seconds take part, so it costs nothing before. Another thread may still make the call
 /// that is missing, so the circle is no error: the lowest of its ranks prints it, once. The
 /// progress thread alone.
+///
+/// A rank waits for an event, too, if the thread that has called the operation is blocked in a wait
+/// for another thread, the process does next to nothing, and no other operation of the rank can
+/// end: then the wait is most likely for that event. Devices that are no CPUs may be at work
+/// meanwhile, so ranks with such are not taken for waiting.
 class circle_search {
  public:
   using clock = std::chrono::steady_clock;
@@ -64,6 +69,7 @@ class circle_search {
     std::uint32_t repeats = 0;
     clock::time_point since, next;
     std::chrono::nanoseconds interval{};
+    bool for_event = false;
   };
   struct passed_on {
     circle_message message;
@@ -71,13 +77,24 @@ class circle_search {
     std::set<std::size_t> along;  ///< entries of the record
   };
 
+  enum class way { none, in_call, for_event };
+  way waits_in(std::size_t index);
+  bool is_blocked(std::int32_t thread);
+  bool is_quiet(clock::time_point now);
+  bool is_with_itself(communicator& c, const record_entry& e) const;
+  bool may_be_sent(communicator& c, std::size_t index, const wait& w) const;
   bool is_late(communicator& c, const circle_message& m) const;
   void report_wait_for_itself(communicator& c, const record_entry& e, const std::string& call);
   bool waits(clock::time_point now) const;
   std::string describe_call(const record_entry& e, const communicator& c) const;
 
   job& m_owner;
-  std::map<std::size_t, wait> m_waits;  ///< by entry of the record: posted, not done
+  std::map<std::size_t, wait> m_waits;           ///< by entry of the record: posted, not done
+  std::map<std::int32_t, std::string> m_traces;  ///< of threads, in this poll and in the last one
+  std::map<std::int32_t, std::string> m_last_traces;
+  bool m_quiet = false;  ///< the process has done next to nothing since the last poll
+  clock::time_point m_last_poll;
+  std::chrono::nanoseconds m_used{};  ///< processor time, until then
   std::list<passed_on> m_passed_on;
   std::set<std::pair<std::int32_t, std::uint64_t>> m_seen;  ///< origin and probe
   std::uint64_t m_probes = 0;

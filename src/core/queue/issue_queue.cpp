@@ -41,6 +41,7 @@ op_request& issue_queue::take_call(const sucl_operation& record, const layouts& 
   const bool waits = blocking && is_point_to_point(record.kind);
   n.noted =
       m_context.record.note(n.record, waits ? blocking_message : n.turn, record_state::issued);
+  if (!blocking) m_context.record.note_caller(n.noted);
   return n;
 }
 

@@ -6,6 +6,7 @@
 /// wrong.
 #pragma once
 
+#include "base/system/thread_state.hpp"
 #include "core/record/record_layout.hpp"
 
 #include <sucl/abi/backend.h>
@@ -13,6 +14,8 @@
 #include <sucl/export.hpp>
 
 #include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -51,6 +54,15 @@ class SUCL_CORE_API flight_recorder {
 
   /// The record, or null.
   flight_record* memory() const { return m_memory; }
+  /// The thread that has called the operation of an entry in the form that returns an event.
+  std::int32_t caller_of(std::size_t entry) const {
+    return m_callers[entry].load(std::memory_order_relaxed);
+  }
+  void note_caller(const record_entry* e, std::int32_t thread) noexcept {
+    if (!m_memory || e < m_memory->entries.data()) return;
+    const auto entry = static_cast<std::size_t>(e - m_memory->entries.data());
+    if (entry < m_callers.size()) m_callers[entry].store(thread, std::memory_order_relaxed);
+  }
   /// The rank has a communicator now, and later no more.
   void join(std::uint64_t communicator, int rank, int size) noexcept;
   void leave(std::uint64_t communicator) noexcept;
@@ -61,8 +73,9 @@ class SUCL_CORE_API flight_recorder {
   flight_record* m_memory = nullptr;
   int m_descriptor = -1;
   std::array<char, 1024> m_path{};
-  bool m_is_default = false;  ///< the folder is
-  std::mutex m_mutex;         ///< of `members` and `failure`
+  bool m_is_default = false;                                                ///< the folder is
+  std::array<std::atomic<std::int32_t>, flight_record::slots> m_callers{};  ///< of its entries
+  std::mutex m_mutex;  ///< of `members` and `failure`
   int m_written = 0;
 };
 
@@ -135,6 +148,10 @@ class record_writer {
   }
   static void set(record_entry* e, record_state state) noexcept {
     e->state.store(state, std::memory_order_release);
+  }
+  /// The calling thread is the one that has called it.
+  void note_caller(const record_entry* e) noexcept {
+    if (m_to) m_to->note_caller(e, base::this_thread_number());
   }
   void fail(const std::string& what) noexcept {
     if (m_to) m_to->fail(what);
