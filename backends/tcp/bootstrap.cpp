@@ -307,6 +307,12 @@ void start(state& g) {
   const sucl_core* core = g.core;
   if (SUCL_HAS_FIELD(core, sucl_core, keep_waiting)) s.keep_waiting = core->keep_waiting;
   s.refused = [&g] { return g.server ? g.server->refused() : 0; };
+  s.late = [core](const std::string& text) {
+    const std::string line = "waiting: " + text +
+                             ". Look for the output of the ranks that are missing, and check that "
+                             "every rank is given the same address and port";
+    core->log(SUCL_LOG_WARN, "tcp", line.c_str());
+  };
   s.aborted = [core](int code, int rank) {
     const std::string text = "rank " + std::to_string(rank) +
                              " has failed and ended the job: look for what it has printed";

@@ -61,6 +61,10 @@ struct node_settings {
   std::function<sucl_status()> keep_waiting = [] { return sucl_status{SUCL_SUCCESS}; };
   /// Processes that were refused because they did not know the secret.
   std::function<int()> refused = [] { return 0; };
+  /// Prints for what this rank has waited for long, once: on rank 0 who has not come, on others
+  /// that the store does not answer.
+  std::function<void(const std::string&)> late = [](const std::string&) {};
+  std::chrono::milliseconds long_wait{10000};
   /// The process of that rank has ended the job.
   std::function<void(int code, int rank)> aborted = [](int, int) {};
 };
@@ -104,6 +108,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   void start(key_value_store& store);
   /// For a thread that waits during set-up: throws problem once the wait has failed or timed out.
   void check_wait();
+  bool is_late_now();
   /// Ends all connections in good order.
   void leave();
   /// Ends every process of the job.
@@ -243,6 +248,8 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   std::optional<clock::time_point>
       m_grace_end;             ///< the start has failed; until then its cause is sought
   bool m_polls_store = false;  ///< the store, while the contacts come
+  std::string m_connects_to;   ///< the store, until it has answered
+  bool m_is_late = false;      ///< and has said so
   std::map<connection*, link> m_links;
   std::unordered_map<int, peer> m_peers;
   std::unique_ptr<sucl_group> m_root;

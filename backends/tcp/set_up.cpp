@@ -157,7 +157,9 @@ void node::start(key_value_store& store) {
   m_root = make_group(0, std::move(everyone));
   problem why;
   try {
+    m_connects_to = store.location();
     store.connect();
+    m_connects_to.clear();
     if (m_settings.secret.empty()) agree_on_secret(store);
     // A single rank need not listen.
     if (size() > 1) listen(store.local());
@@ -262,6 +264,7 @@ void node::gather_contacts(key_value_store& store) {
       const auto found = store.wait({failed_key}, 0ms);
       m_polls_store = false;
       if (found) throw unpacked(found->second);
+      if (is_late_now()) m_settings.late(late_ranks_text(store));
     } catch (const all_ranks_present&) {
       m_polls_store = false;
     }
@@ -291,7 +294,16 @@ contact node::contact_of(int rank) const {
   return contact::take_from(in);
 }
 
+// Whether the wait has become long. Once.
+bool node::is_late_now() {
+  if (m_is_late || m_grace_end || clock::now() - m_begun < m_settings.long_wait) return false;
+  return m_is_late = true;
+}
+
 void node::check_wait() {
+  if (!m_connects_to.empty() && is_late_now())
+    m_settings.late("the store of the rendezvous at " + m_connects_to +
+                    " does not answer this process, which is to be rank " + std::to_string(rank()));
   {
     const std::lock_guard lock(m_loop->lock());
     if (m_failed && !m_grace_end) throw m_failed;

@@ -31,6 +31,8 @@ struct part {
   int size = 1;
   std::string secret;  ///< empty: that of the id
   std::chrono::milliseconds timeout{60'000};
+  std::chrono::milliseconds long_wait{60'000};
+  std::function<void(const std::string&)> late = [](const std::string&) {};
 };
 
 class tcp_job {
@@ -53,6 +55,8 @@ class tcp_job {
     s.secret = p.secret.empty() ? m_id.secret : p.secret;
     s.loopback = true;
     s.timeout = p.timeout;
+    s.long_wait = p.long_wait;
+    s.late = p.late;
     s.refused = [server = m_server] { return server->refused(); };
     const auto made = std::make_shared<tcp::node>(loop(p.rank), s);
     tcp::tcp_store store(loop(p.rank), s.secret, m_id.hosts(), 0, [made] { made->check_wait(); });

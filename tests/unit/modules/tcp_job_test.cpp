@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <numeric>
 #include <thread>
@@ -193,6 +194,29 @@ TEST(tcp_job, names_those_that_do_not_come) {
   }
 }
 
+// The rank that is missing comes once rank 0 has said so.
+TEST(tcp_job, says_who_is_missing_while_it_waits) {
+  tcp_job job;
+  auto parts = whole_job(3);
+  std::vector<std::string> said;
+  std::atomic<bool> has_said{false};
+  parts[0].long_wait = 300ms;
+  parts[0].late = [&](const std::string& text) {
+    said.push_back(text);
+    has_said = true;
+  };
+  std::vector<outcome> all(parts.size());
+  tcp_job::each(3, [&](int r) {
+    while (r == 2 && !has_said) std::this_thread::sleep_for(5ms);
+    all[static_cast<std::size_t>(r)] = job.start(parts[static_cast<std::size_t>(r)]);
+  });
+  for (const outcome& o : all) EXPECT_TRUE(o.node) << o.why.text;
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said[0].find("2 ha"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("not arrived at the store at "), std::string::npos) << said[0];
+  leave(all);
+}
+
 // Only rank 0 tells them otherwise.
 TEST(tcp_job, names_rank_0_where_that_does_not_come) {
   tcp_job job;
@@ -224,6 +248,9 @@ TEST(tcp_job, names_ranks_where_the_store_does_not_answer) {
     s.loopback = true;
     s.timeout = 300ms;
     s.store_at_rank_0 = of_rank_0;
+    std::vector<std::string> said;
+    s.long_wait = 100ms;
+    s.late = [&](const std::string& text) { said.push_back(text); };
     const auto loop = std::make_shared<tcp::reactor>();
     const auto node = std::make_shared<tcp::node>(loop, s);
     tcp::tcp_store store(loop, secret, nowhere, 0, [node] { node->check_wait(); });
@@ -237,6 +264,10 @@ TEST(tcp_job, names_ranks_where_the_store_does_not_answer) {
       EXPECT_NE(why.text.find(words), std::string::npos) << why.text;
       EXPECT_NE(why.text.find("no process listens there"), std::string::npos) << why.text;
     }
+    ASSERT_EQ(said.size(), 1u);
+    EXPECT_NE(said[0].find("does not answer this process, which is to be rank 2"),
+              std::string::npos)
+        << said[0];
   }
 }
 
