@@ -65,7 +65,7 @@ macro(sucl_toml_environment table set_list prepend_list)
   endforeach()
 endmacro()
 
-file(READ "${CMAKE_CURRENT_LIST_DIR}/environment-head.toml" sucl_environment_text)
+file(READ "${CMAKE_CURRENT_LIST_DIR}/templates/environment-head.toml" sucl_environment_text)
 sucl_toml("\nformat = 1")
 sucl_toml("\n[python]")
 set(sucl_listed_python "${SUCL_VENV}/bin/python")

@@ -49,7 +49,7 @@ sucl_in_runtime("${SUCL_SYCL_FOUND_ROOT}" "\${PACKAGE_PREFIX_DIR}/${SUCL_MODULE_
 if(SUCL_WHEEL)
   set(SUCL_PACKAGED_SYCL_ROOT "\${PACKAGE_PREFIX_DIR}/${SUCL_WHEEL_TO_ENVIRONMENT}")
 endif()
-configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/suclConfig.cmake.in"
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/templates/suclConfig.cmake.in"
   "${CMAKE_BINARY_DIR}/suclConfig.cmake" INSTALL_DESTINATION "${sucl_package_dir}"
   PATH_VARS CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/suclConfigVersion.cmake"
@@ -78,7 +78,7 @@ elseif(SUCL_SYCL STREQUAL "icpx")
   set(sucl_pc_cflags "-fsycl")
   set(sucl_pc_libs "-fsycl")
 endif()
-configure_file("${CMAKE_CURRENT_LIST_DIR}/sucl.pc.in" "${CMAKE_BINARY_DIR}/sucl.pc" @ONLY)
+configure_file("${CMAKE_CURRENT_LIST_DIR}/templates/sucl.pc.in" "${CMAKE_BINARY_DIR}/sucl.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/sucl.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 

@@ -15,7 +15,7 @@ endfunction()
 
 # Before 1.0 a minor version may break programs, as the CMake package says too (SameMinorVersion).
 set(SUCL_SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-configure_file("${CMAKE_CURRENT_LIST_DIR}/exports.map.in" "${PROJECT_BINARY_DIR}/exports.map" @ONLY)
+configure_file("${CMAKE_CURRENT_LIST_DIR}/templates/exports.map.in" "${PROJECT_BINARY_DIR}/exports.map" @ONLY)
 
 # sucl_add_library(NAME SOURCES...): a shared library that is installed and exported.
 function(sucl_add_library name)
