@@ -6,7 +6,7 @@
 /// is what came out.
 #pragma once
 
-#include "device_memory.hpp"
+#include "devices/device_memory.hpp"
 #include "elements.hpp"
 
 #include <mpi.h>

@@ -5,7 +5,7 @@
 // uses a device. To be run interposed.
 //
 //   heap CALLS
-#include "../device_memory.hpp"
+#include "device_memory.hpp"
 
 #include <malloc.h>
 #include <mpi.h>

@@ -9,7 +9,7 @@
 //   device_latency [LARGEST [SMALLEST]]
 //
 // To be run interposed, a rank on each device; by hand.
-#include "../device_memory.hpp"
+#include "device_memory.hpp"
 
 #include <mpi.h>
 
