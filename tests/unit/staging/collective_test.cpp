@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "case.hpp"
 
+#include "support/sanitized.hpp"
+
 #include <gtest/gtest.h>
 
 namespace {
@@ -26,13 +28,9 @@ const std::vector<element> moved{{SUCL_TYPE_BYTES, SUCL_OP_NONE}, {SUCL_TYPE_FP1
 // Scatters choices that follow from the number of a case, so that they do not go in step.
 unsigned mixed(unsigned number) { return number * 2654435761u >> 12; }
 
-// Under the sanitizers, which take thirty times as long, one case of so many. The inner loops have
-// other factors, so that each of their choices stays among them.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned thinned = 5;
-#else
-constexpr unsigned thinned = 1;
-#endif
+// Under the sanitizers one case of so many. The inner loops have other factors, so that each of
+// their choices stays among them.
+constexpr unsigned thinned = sucl_test::sanitized ? 23 : 1;
 
 class staged_collective : public testing::TestWithParam<sucl_kind> {};
 
