@@ -117,6 +117,9 @@ std::string describe_local(const job& what) {
 constexpr timespec between_polls{0, 20'000'000};
 constexpr std::chrono::milliseconds grace{300};
 constexpr std::chrono::seconds time_to_end{2};
+// After which a job has not ended because of a rank that has failed. MPI's launchers end the others
+// at once if that has come to MPI_Init, and some wait for ever otherwise.
+constexpr std::chrono::seconds time_to_fail{5};
 
 sigset_t forwarded_signals() {
   sigset_t set;
@@ -185,9 +188,8 @@ class supervised {
       m_ended.insert(report->rank);
       if (report->status == 0) continue;
       ++m_failed;
-      // Otherwise the launcher ends the others.
-      if (!m_first && m_what.survive)
-        m_end_at = std::chrono::steady_clock::now() + m_what.time_to_report;
+      const auto limit = m_what.survive ? m_what.time_to_report : time_to_fail;
+      if (!m_first) m_end_at = std::chrono::steady_clock::now() + limit;
       if (!m_first || report->when < m_first->when) m_first = *report;
     }
   }

@@ -185,9 +185,9 @@ TEST_F(disagreement, of_what_is_made) {
     all.multicast(all.send(0, 1), all.recv(0, 1), 0, sucl::all);
     (void)c.compile<int>(all);
   };
-  differ("dup and barrier", barrier, dup, "called barrier", "called dup()");
+  differ("dup and barrier", barrier, dup, "called barrier", "dup()");
   differ("compile and barrier", barrier, compile, "called barrier", "compile()");
-  differ("compile and dup", dup, compile, "called dup()", "called compile() of int32");
+  differ("compile and dup", dup, compile, "called dup()", "compile() of int32");
 }
 
 // The first of many that are in flight.
