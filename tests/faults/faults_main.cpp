@@ -152,7 +152,7 @@ void block(sucl::communicator comm, const verdict& v) {
 }
 
 void split(sucl::communicator comm, verdict v) {
-  v.patterns[0] = R"(split\(\) or dup\(\) #1 )";
+  v.patterns[0] = R"(split\(\) #1 )";
   expect_error("split", v, [&] { (void)comm.split(0); });
 }
 
