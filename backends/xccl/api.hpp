@@ -88,6 +88,8 @@ struct device_api {
   int (*init)(unsigned flags);
   int (*retain_context)(context_handle* context, int device);
   int (*release_context)(int device);
+  /// 16 bytes that no other device of any machine has; null in versions that lack it.
+  int (*get_uuid)(unsigned char* uuid, int device);
   int (*push_context)(context_handle context);
   int (*pop_context)(context_handle* context);
   int (*allocate)(void** memory, std::size_t bytes);

@@ -12,6 +12,7 @@
 
 #include "base/setting_values.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -157,6 +158,31 @@ sucl_status refuse_ranks_of_one_process(const sucl_backend_comm& comm, const suc
       "Let SuCL's kernels execute it, or start a process for each device");
 }
 
+using device_uuid = std::array<unsigned char, 16>;
+
+// The vendor's library refuses ranks that share a device, but only once it connects them, when no
+// other backend can take its operations any more. Collective. A device without a UUID, all zeros,
+// counts as one of its own.
+sucl_status refuse_shared_device(const sucl_backend_comm& comm) {
+  const loaded& l = comm.state->library;
+  device_uuid mine{};
+  if (l.device.get_uuid && l.device.get_uuid(mine.data(), comm.device) != device_ok) mine = {};
+  std::vector<device_uuid> all(static_cast<std::size_t>(comm.size));
+  const sucl_core* core = comm.state->core;
+  if (const auto status = core->oob_allgather(comm.oob, mine.data(), all.data(), sizeof mine))
+    return status;
+  for (std::size_t a = 0; a < all.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      if (all[a] == all[b] && all[a] != device_uuid{}) {
+        const std::string text = "ranks " + std::to_string(b) + " and " + std::to_string(a) +
+                                 " share a device, which " + comm.state->from->title + " refuses";
+        return core->fail(SUCL_ERROR_UNAVAILABLE, 0, text.c_str(),
+                          "Give each rank a device of its own, or let SuCL's kernels execute it by "
+                          "a rule that names them");
+      }
+  return SUCL_SUCCESS;
+}
+
 sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_backend_comm** result) {
   return guarded(state->core, [&] {
     auto* comm = new sucl_backend_comm;
@@ -166,7 +192,8 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
     comm->oob = info->oob;
     sucl_status own_status = refuse_ranks_of_one_process(*comm, *info);
     if (!own_status) own_status = prepare(*comm, *info);
-    const sucl_status status = agree(*comm, own_status);
+    sucl_status status = agree(*comm, own_status);
+    if (!status) status = refuse_shared_device(*comm);
     if (status)
       release(comm);
     else

@@ -19,10 +19,12 @@ struct name_row {
 };
 
 #define SUCL_NAME(field, cuda, hip) {offsetof(device_api, field), cuda, hip}
+#define SUCL_NEWER(field, cuda, hip) {offsetof(device_api, field), cuda, hip, false}
 const name_row device_names[] = {
     SUCL_NAME(init, "cuInit", "hipInit"),
     SUCL_NAME(retain_context, "cuDevicePrimaryCtxRetain", "hipDevicePrimaryCtxRetain"),
     SUCL_NAME(release_context, "cuDevicePrimaryCtxRelease_v2", "hipDevicePrimaryCtxRelease"),
+    SUCL_NEWER(get_uuid, "cuDeviceGetUuid", "hipDeviceGetUuid"),
     SUCL_NAME(push_context, "cuCtxPushCurrent_v2", "hipCtxPushCurrent"),
     SUCL_NAME(pop_context, "cuCtxPopCurrent_v2", "hipCtxPopCurrent"),
     SUCL_NAME(allocate, "cuMemAlloc_v2", "hipMalloc"),
@@ -36,6 +38,7 @@ const name_row device_names[] = {
     SUCL_NAME(record_event, "cuEventRecord", "hipEventRecord"),
     SUCL_NAME(query_event, "cuEventQuery", "hipEventQuery"),
 };
+#undef SUCL_NEWER
 #undef SUCL_NAME
 
 // RCCL has kept the names of NCCL.

@@ -358,6 +358,21 @@ TEST(xccl_errors, a_rank_without_a_device_is_told_to_all) {
   });
 }
 
+TEST(xccl_errors, ranks_that_share_a_device_are_refused) {
+  core::registry registry;
+  const auto& handle = registry.open(source("nccl"));
+  run_ranks(3, [&](const sucl_comm_info& info) {
+    int device = info.rank == 2 ? 0 : info.rank;
+    sucl_comm_info own = info;
+    own.native_device = &device;
+    sucl_backend_comm* comm = nullptr;
+    const auto status = handle.table->comm_create(handle.state, &own, &comm);
+    EXPECT_EQ(status, SUCL_ERROR_UNAVAILABLE);
+    const auto e = core::take_last(status);
+    EXPECT_TRUE(has(e.message, "ranks 0 and 2 share a device, which NCCL refuses")) << e.message;
+  });
+}
+
 // It takes long, and much memory.
 TEST(xccl, the_library_is_asked_for_a_communicator_when_one_is_used) {
   core::registry registry;
