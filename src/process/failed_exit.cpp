@@ -74,36 +74,24 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// How long the thread of main() may be blocked in one wait: the program may have much to end.
-constexpr auto longest_wait_of_main = 60s;
-// How long another thread may take, which the exit may wait for: where nothing can end the runtime
-// any more, and where it may be ended yet.
+// How long a thread may take, which the exit may wait for: where nothing can end the runtime any
+// more, and where it may be ended yet.
 constexpr auto longest_exit = 5s, longest_end = 20s;
 constexpr auto exit_poll_interval = 100ms;
 
 void end_once_stuck(std::int32_t thread, int status, bool left) {
-  const bool is_main = thread == getpid();
-  const auto limit = is_main ? longest_wait_of_main : left ? longest_exit : longest_end;
-  std::string last = base::trace_of_thread(thread);
-  auto since = clock::now();
+  const auto limit = clock::now() + (left ? longest_exit : longest_end);
   while (process::any_runs()) {
     std::this_thread::sleep_for(exit_poll_interval);
-    std::string trace = base::trace_of_thread(thread);
-    if (trace.empty()) return;
-    if (is_main && (trace != last || !base::sleeps(trace))) {
-      last = std::move(trace);
-      since = clock::now();
-    } else if (clock::now() - since > limit) {
-      process::leave_all(true);
-      base::log(base::log_level::error, "runtime", "exit() does not end: ",
-                is_main ? "what the program has registered for its exit waits"
-                        : "it was called in a thread that the exit waits for, such as one that "
-                          "executes a host task",
-                ". The process ends here. Return from main() instead, or have other threads tell "
-                "main() to");
-      hand_over_output();
-      std::_Exit(status != 0 ? status : EXIT_FAILURE);
-    }
+    if (base::trace_of_thread(thread).empty()) return;
+    if (clock::now() < limit) continue;
+    process::leave_all(true);
+    base::log(base::log_level::error, "runtime",
+              "exit() does not end: it was called in a thread that the exit waits for, such as one "
+              "that executes a host task. The process ends here. Return from main() instead, or "
+              "have other threads tell main() to");
+    hand_over_output();
+    std::_Exit(status != 0 ? status : EXIT_FAILURE);
   }
 }
 
@@ -112,6 +100,7 @@ void begin_exit(int status, void*) {
   if (forked() || begun.exchange(true) || !process::any_runs()) return;
   const bool left = process::leave_all(false);
   const std::int32_t thread = base::this_thread_number();
+  if (thread == getpid()) return;  // no other thread waits for that of main()
   try {
     std::thread([=] { end_once_stuck(thread, status, left); }).detach();
   } catch (const std::system_error& e) {
