@@ -421,7 +421,7 @@ void communicator::refuse(const sucl_operation& record, const error_info& wrong)
   state().core().refuse(record, wrong);
 }
 
-void communicator::wait() const { state().core().wait_all(); }
+void communicator::wait() const { state().wait_all(); }
 void communicator::check() const { state().core().check(); }
 
 namespace {

@@ -8,6 +8,7 @@
 #include "core/communicator/communicator.hpp"
 #include "process/process.hpp"
 #include "sycl/common/implementation.hpp"
+#include "sycl/common/pending_copies.hpp"
 
 #include <sucl/communicator.hpp>
 
@@ -78,6 +79,13 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   ::sycl::event& last_collective() { return m_last_collective; }
   ::sycl::event& last_message() { return m_last_message; }
 
+  sycl_layer::pending_copies& copies() { return m_copies; }
+  /// Waits for every operation issued so far, and for what streams do once one is done.
+  void wait_all() {
+    m_core->wait_all();
+    m_copies.wait();
+  }
+
   /// What it has recorded; null: nothing yet.
   std::shared_ptr<recordings>& recorded() { return m_recorded; }
   /// The one that shrink() makes of it, until that returns.
@@ -95,6 +103,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   bool m_shares_process = false;
   ::sycl::event m_last_collective;
   ::sycl::event m_last_message;
+  pending_copies m_copies;
   std::shared_ptr<recordings> m_recorded;
   std::shared_ptr<communicator_state> m_shrunk;
   ::sycl::event m_last_replay;

@@ -181,8 +181,10 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     watch.done(watch.context, nullptr);
     throw;
   }
-  if (f->host.memory)
+  if (f->host.memory) {
     core::communicator::use_bounce_buffer(issued.operation, f->host.memory - f->first);
+    if (!f->sends) state.copies().add(f->host.over.flag, f->host.over.value);
+  }
   flush_and_enqueue();  // what the operation waits for may be collected still
   ::sycl::queue& commands = f->queue ? all.at(*f->queue) : queue;
   submit_before(commands, f, std::make_shared<core::ticket>(issued.operation), buffers, deps);
