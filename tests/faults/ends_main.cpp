@@ -8,9 +8,8 @@
 //   faults_ends unheard check|call               the program is told, and ends well
 //   faults_ends unreceived warned                a message that is never received is reported
 //   faults_ends fork return|call|exec            the parent's job goes on
-//   faults_ends task thrown                      a host task throws before an operation that
-//   depends
-//                                                on it, which is executed
+//   faults_ends task thrown                      a host task throws before an operation that waits
+//                                                for it, which is executed
 #include <sucl/sucl.hpp>
 
 #include <spawn.h>

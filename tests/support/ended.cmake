@@ -13,7 +13,7 @@
 cmake_minimum_required(VERSION 3.25)
 # Ranks meet in it by files; see tests/support/printed.hpp.
 string(RANDOM LENGTH 16 folder)
-set(folder "/tmp/sucl-test-${folder}")
+set(folder "${CMAKE_CURRENT_BINARY_DIR}/meet-${folder}")  # of a script: the working directory
 file(MAKE_DIRECTORY "${folder}")
 set(ENV{SUCL_TEST_FOLDER} "${folder}")
 execute_process(COMMAND ${COMMAND} OUTPUT_VARIABLE text ERROR_VARIABLE errors RESULT_VARIABLE status)
