@@ -202,8 +202,8 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
     static_assert(std::is_trivially_copyable_v<T>, "elements are moved byte by byte");
     return static_cast<T*>(allocate_elements(count, sizeof(T)));
   }
-  /// Frees memory of allocate(). Every rank calls it; nothing in flight may use it. Throws
-  /// errc::invalid_memory for a pointer that this communicator has not allocated.
+  /// Frees memory of allocate() once no operation issued before uses it. Every rank calls it for
+  /// the same block, as a collective; blocks. Throws errc::invalid_memory, on all, if one errs.
   void deallocate(void* memory);
 
   /// allocate() and deallocate() of several ranks that one thread has: see each_rank().
@@ -225,9 +225,9 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   bool register_memory(T* memory, std::size_t count) {
     return register_elements(memory, count, sizeof(T));
   }
-  /// Unmaps memory of register_memory(), before that is freed. Every rank calls it, in the
-  /// same order as collectives; nothing in flight may use the memory. Throws errc::invalid_memory
-  /// for a pointer that this communicator has not registered.
+  /// Unmaps memory of register_memory(), before that is freed, once no operation issued before uses
+  /// it. Every rank calls it for the same block, in the same order as collectives; blocks. Throws
+  /// errc::invalid_memory, on all, if one passes what this communicator has not registered.
   void deregister_memory(void* memory);
 
   /// Uses the tuning table with this text, as `sucl tune` writes them, from now on, instead of the

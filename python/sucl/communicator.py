@@ -191,7 +191,7 @@ class Memory:
             "typestr": self.dtype.str}
 
     def free(self) -> None:
-        """Ends it. Every rank calls it; no array of it and no operation may use it any more."""
+        """Ends it, once no operation uses it. Every rank calls it; no array of it may be used."""
         if self._address is not None:
             address, self._address = self._address, None
             del self.__array_interface__

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +41,12 @@ sucl::error_info expect_error(const std::string& what, sucl::errc code,
   }
   fail(what + ": no error");
   return {};
+}
+
+void report_failures(sucl::communicator& world) {
+  int failures = g_failures;
+  world.blocking().allreduce(&failures, 1, sucl::op::sum);
+  if (world.rank() == 0) std::printf("all ranks had %d failures\n", failures);
 }
 
 // With SUCL_VALIDATE: each difference is an error on every rank, and the communicator goes on.
@@ -108,6 +115,7 @@ void management(sucl::runtime& rt) {
   std::vector<double> x(64);
   sucl::composition all(world.size());
   all.multicast(all.send(0, 1), all.recv(0, 1), 0, sucl::all);
+  std::vector<double*> own;  // of each communicator: what it has allocated
   using call = std::pair<std::string, std::function<void(sucl::communicator&)>>;
   const std::vector<call> calls{
       {"split()", [](auto& c) { (void)c.split(0, c.rank()); }},
@@ -117,14 +125,33 @@ void management(sucl::runtime& rt) {
       {"use_tuning()", [](auto& c) { c.use_tuning(""); }},
       {"allocate() of elements of 4 bytes", [](auto& c) { (void)c.template allocate<int>(9); }},
       {"allocate() of elements of 8 bytes", [](auto& c) { (void)c.template allocate<double>(9); }},
-      {"register_memory()", [&](auto& c) { (void)c.register_memory(x.data(), x.size()); }}};
+      {"register_memory()", [&](auto& c) { (void)c.register_memory(x.data(), x.size()); }},
+      {"deallocate() of block 1 of allocate()", [&](auto& c) { c.deallocate(own[0]); }},
+      {"deallocate() of block 2 of allocate()", [&](auto& c) { c.deallocate(own[1]); }},
+      {"deregister_memory() of block 1 of register_memory()",
+       [&](auto& c) { c.deregister_memory(x.data()); }},
+      {"deregister_memory() of block 2 of register_memory()",
+       [&](auto& c) { c.deregister_memory(x.data() + 1); }}};
+  // Which blocks they are matters to calls that free some alike.
+  const auto shown = [](const std::string& text, const std::string& others) {
+    const std::string without_block = text.substr(0, text.find(" of block"));
+    return others.compare(0, without_block.size(), without_block) == 0 ? text : without_block;
+  };
   for (auto first = calls.begin(); first != calls.end(); ++first)
     for (auto second = first + 1; second != calls.end(); ++second) {
+      const auto frees = [](const call& c) {
+        return c.first.find(" of block") != std::string::npos;
+      };
+      const bool allocates = first->first == "allocate() of elements of 8 bytes";
+      if (frees(*second) && !frees(*first) && !allocates) continue;
       const bool even = (second - first) % 2 == 0;
       const call &usual = even ? *first : *second, &other = even ? *second : *first;
       auto comm = world.dup();
+      own = {comm.allocate<double>(4), comm.allocate<double>(5)};
+      for (double* const memory : {x.data(), x.data() + 1}) (void)comm.register_memory(memory, 8);
       expect_error(usual.first + " and " + other.first, sucl::errc::mismatch,
-                   {usual.first, other.first}, [&] { (odd ? other : usual).second(comm); });
+                   {shown(usual.first, other.first), shown(other.first, usual.first)},
+                   [&] { (odd ? other : usual).second(comm); });
     }
   // Those of no communicator.
   sycl::queue queue{sycl::cpu_selector_v};
@@ -135,9 +162,60 @@ void management(sucl::runtime& rt) {
                  else
                    (void)rt.world(queue);
                });
-  int failures = g_failures;
-  world.blocking().allreduce(&failures, 1, sucl::op::sum);
-  if (world.rank() == 0) std::printf("all ranks had %d failures\n", failures);
+  report_failures(world);
+}
+
+// One rank frees what is not its communicator's, or the others do: nothing is freed on any rank,
+// and the communicator goes on.
+void foreign_memory(sucl::runtime& rt) {
+  auto world = rt.world();
+  const bool odd = world.rank() == world.size() - 1;
+  const auto n = static_cast<std::size_t>(world.size());
+  double* const memory = world.allocate<double>(1);
+  double local = 0;
+  (void)world.register_memory(&local, 1);
+  for (const bool wrong : {odd, !odd}) {
+    const std::string own = "is not one that this communicator ";
+    const std::string others = " with a pointer that is none of";
+    const auto expect = [&](const std::string& call, const std::string& done, const auto& free) {
+      expect_error(call, sucl::errc::invalid_memory, {wrong ? own + done : call + "()" + others},
+                   free);
+    };
+    expect("deallocate", "allocated", [&] { world.deallocate(wrong ? memory + 1 : memory); });
+    expect("deregister_memory", "has registered",
+           [&] { world.deregister_memory(wrong ? memory : &local); });
+  }
+  *memory = 1;
+  world.blocking().allreduce(memory, 1, sucl::op::sum);
+  if (*memory != static_cast<double>(n)) fail("the sum afterwards is wrong");
+  world.deallocate(memory);
+  world.deregister_memory(&local);
+  // Of ranks with nothing to register, each passes null.
+  for (int i = 0; i < 2; ++i) (void)world.register_memory(odd ? nullptr : &local, odd ? 0 : 1);
+  for (int i = 0; i < 2; ++i) world.deregister_memory(odd ? nullptr : &local);
+  report_failures(world);
+}
+
+// Operations that use memory which is freed end before it is, those that are yet to begin as well.
+void freed_in_flight(sucl::runtime& rt) {
+  auto world = rt.world();
+  sycl::queue queue{sycl::cpu_selector_v};
+  constexpr std::size_t n = 1 << 18;
+  for (int round = 0; round < 4; ++round) {
+    std::vector<double> sums(n, 0.0);
+    double* const memory = world.allocate<double>(n);
+    std::fill_n(memory, n, world.rank() + 1.0);
+    const sycl::event before = queue.submit([](sycl::handler& h) {
+      h.host_task([] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); });
+    });
+    sycl::event done = world.allreduce(memory, sums.data(), n, sucl::op::sum, {before});
+    world.deallocate(memory);
+    done.wait();
+    const double expected = world.size() * (world.size() + 1) / 2.0;
+    if (std::count(sums.begin(), sums.end(), expected) != std::ssize(sums)) fail("a sum is wrong");
+  }
+  world.check();
+  report_failures(world);
 }
 
 // The mock backend fails at its third operation, everywhere.
@@ -440,6 +518,8 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::function<void(sucl::runtime&)>> cases{
       {"mismatch", mismatch},
       {"management", management},
+      {"foreign_memory", foreign_memory},
+      {"freed_in_flight", freed_in_flight},
       {"backend", backend},
       {"one_rank", one_rank},
       {"missing", missing},

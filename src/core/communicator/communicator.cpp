@@ -196,6 +196,29 @@ compiled_facts communicator::compile(const compile_request& request) {
   return m_plans.compile(number, request);
 }
 
+// Every rank, so that none frees what another one still uses or frees something else.
+bool communicator::may_free(arrival call, const void* memory) {
+  if (std::uncaught_exceptions() > 0) return !m_memory.is_in_use(memory);
+  m_memory.await_use(memory);
+  arriving_call mine{call};
+  mine.block = call == arrival::deallocate ? m_memory.number_of_allocated(memory)
+                                           : m_memory.number_of_attached(memory);
+  m_blocking.await_ranks(mine);
+  return true;
+}
+
+void communicator::deallocate(void* memory) {
+  if (!may_free(arrival::deallocate, memory)) return;
+  ++m_changes;
+  m_memory.deallocate(memory);
+}
+
+void communicator::detach(void* memory) {
+  if (!may_free(arrival::deregister_memory, memory)) return;
+  ++m_changes;
+  m_memory.detach(memory);
+}
+
 void communicator::use_tuning(const std::string& toml) {
   wait_all();
   m_blocking.await_ranks({arrival::use_tuning});

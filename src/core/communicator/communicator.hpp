@@ -240,11 +240,10 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
     ++m_changes;
     return m_memory.allocate(base::product(count, element_size));
   }
-  /// Collective; nothing in flight may use it. errc::invalid_memory for any other pointer.
-  void deallocate(void* memory) {
-    ++m_changes;
-    m_memory.deallocate(memory);
-  }
+  /// Collective; waits for what was issued before and uses it. errc::invalid_memory, on every rank,
+  /// for any other pointer. While an exception destroys its owner it waits for nothing, and leaves
+  /// what is in use to the end of the communicator.
+  void deallocate(void* memory);
 
   /// Has the kernels of other ranks reach memory of the device too, of any size on each rank, until
   /// detach() of the same; whether all of them do. Collective; blocks.
@@ -253,11 +252,8 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
     ++m_changes;
     return m_memory.attach(memory, bytes);
   }
-  /// Collective; nothing in flight may use it.
-  void detach(void* memory) {
-    ++m_changes;
-    m_memory.detach(memory);
-  }
+  /// As deallocate().
+  void detach(void* memory);
 
   /// Makes a plan of a composition, verified, with its scratch. Collective; blocks. Throws on every
   /// rank what is wrong on any.
@@ -336,6 +332,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   std::shared_ptr<communicator> make_part(int colour, int key, bool flat);
   void read_published_diagnosis();
   void await_agreement();
+  bool may_free(arrival call, const void* memory);
   void show_end(const communicator_end& e);
   void give_up_to_shrink();
   sucl_operation example(kind k, std::uint64_t bytes, type t, op o) const;

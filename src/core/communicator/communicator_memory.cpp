@@ -7,7 +7,9 @@
 #include "base/system/available_memory.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/exchange/readiness.hpp"
+#include "core/failure/setup_steps.hpp"
 #include "core/operation/argument_comparison.hpp"
+#include "core/operation/operation.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -35,6 +37,12 @@ std::unique_ptr<void, void (*)(void*)> plain_memory(std::uint64_t bytes) {
   void* memory = whole <= base::max_bytes ? std::aligned_alloc(page, whole) : nullptr;
   if (memory) std::memset(memory, 0, whole);
   return {memory, std::free};
+}
+
+template <class Blocks>
+auto block_at(Blocks& blocks, const void* memory) {
+  return std::find_if(blocks.begin(), blocks.end(),
+                      [&](const auto& b) { return b.memory == memory; });
 }
 
 }  // namespace
@@ -80,6 +88,47 @@ void communicator_memory::await_exit(issue_queue::held_lock& lock) {
   m_queue.throw_if_ended();
 }
 
+// Kernels know one block by its address.
+communicator_memory::blocks::const_iterator communicator_memory::allocated_at(
+    const void* memory) const {
+  const bool once =
+      !m_context.backends.device_memory() || block_at(m_attached, memory) == m_attached.end();
+  return once ? block_at(m_allocated, memory) : m_allocated.end();
+}
+
+std::uint64_t communicator_memory::number_of_allocated(const void* memory) const {
+  const auto lock = m_queue.lock();
+  const auto known = allocated_at(memory);
+  return known == m_allocated.end() ? 0 : known->number;
+}
+
+std::uint64_t communicator_memory::number_of_attached(const void* memory) const {
+  const auto lock = m_queue.lock();
+  const auto known = block_at(m_attached, memory);
+  if (known == m_attached.end()) return 0;
+  const auto is_it = [&](const block& b) { return b.memory == memory; };
+  const bool once = std::none_of(known + 1, m_attached.end(), is_it);
+  return once ? known->number : arriving_call::any_block;
+}
+
+ticket communicator_memory::user_of(const void* memory) const {
+  const auto lock = m_queue.lock();
+  for (const blocks* all : {&m_allocated, &m_attached})
+    if (const auto known = block_at(*all, memory); known != all->end())
+      if (ticket user = m_queue.user_of(memory, known->bytes)) return user;
+  return {};
+}
+
+bool communicator_memory::is_in_use(const void* memory) const {
+  return static_cast<bool>(user_of(memory));
+}
+
+// An operation that fails is reported by what the caller does next.
+void communicator_memory::await_use(const void* memory) const {
+  const setup_pause operations;
+  while (const ticket user = user_of(memory)) m_queue.assist(user);
+}
+
 // Each rank has its own, or all get the error of the one that has none.
 void* communicator_memory::allocate_plain(std::uint64_t bytes) {
   auto memory = plain_memory(bytes);
@@ -100,18 +149,24 @@ void* communicator_memory::allocate(std::uint64_t bytes) {
   auto lock = m_queue.lock();
   m_queue.throw_if_ended();
   const std::uint64_t sequence = m_queue.collectives(), number = ++m_allocations;
-  if (built_in_comm* device = m_context.backends.device_memory()) {
-    lock.unlock();  // as below
-    return device->allocate(bytes, sequence);
-  }
+  built_in_comm* const device = m_context.backends.device_memory();
   // Operations that are in flight must go on meanwhile: other ranks may wait for them.
-  const backend_comm provider = m_context.backends.shared_memory();
   lock.unlock();
+  void* const memory =
+      device ? device->allocate(bytes, sequence) : allocate_on_host(bytes, number, sequence);
+  lock.lock();
+  m_allocated.push_back({memory, number, bytes});
+  return memory;
+}
+
+void* communicator_memory::allocate_on_host(std::uint64_t bytes, std::uint64_t number,
+                                            std::uint64_t sequence) {
   check_room(bytes);
+  const backend_comm provider = m_context.backends.shared_memory();
   if (!provider.table) return allocate_plain(bytes);
   const sucl_region region = make_region(provider, m_context.rank(), bytes);
   base::allocated_memory::of_process().add(region.base, region.bytes);
-  lock.lock();
+  auto lock = m_queue.lock();
   m_shared.push_back(region.base);
   await_exit(lock);
   m_calls.forget();
@@ -124,7 +179,7 @@ bool communicator_memory::attach(void* memory, std::uint64_t bytes) {
   auto lock = m_queue.lock();
   m_queue.throw_if_ended();
   built_in_comm* const device = m_context.backends.device_memory();
-  const std::uint64_t sequence = m_queue.collectives();
+  const std::uint64_t sequence = m_queue.collectives(), number = ++m_attachments;
   lock.unlock();  // as in allocate()
   readiness mine;
   if (bytes > base::max_bytes || (!memory && bytes > 0)) {
@@ -138,14 +193,14 @@ bool communicator_memory::attach(void* memory, std::uint64_t bytes) {
   agree(m_context.oob(), m_context.rank(), m_context.size(), mine, "cannot register memory");
   const bool reached = device && device->attach(memory, bytes, sequence);
   lock.lock();
-  m_attached.push_back(memory);
+  m_attached.push_back({memory, number, bytes});
   return reached;
 }
 
 void communicator_memory::detach(void* memory) {
   auto lock = m_queue.lock();
   await_exit(lock);
-  const auto known = std::find(m_attached.begin(), m_attached.end(), memory);
+  const auto known = block_at(m_attached, memory);
   if (known == m_attached.end())
     base::fail(errc::invalid_memory, "the pointer is not one that this communicator has registered",
                "Pass what register_memory() was given, once, to the same communicator");
@@ -157,20 +212,22 @@ void communicator_memory::detach(void* memory) {
 void communicator_memory::deallocate(void* memory) {
   auto lock = m_queue.lock();
   await_exit(lock);
+  const auto known = allocated_at(memory);
+  if (known == m_allocated.end())
+    base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
+               "Pass what allocate() returned, once, to the same communicator");
+  m_allocated.erase(known);
   const auto plain = std::find_if(m_plain.begin(), m_plain.end(),
-                                  [&](const auto& known) { return known.get() == memory; });
+                                  [&](const auto& own) { return own.get() == memory; });
   if (plain != m_plain.end()) return void(m_plain.erase(plain));
   m_calls.forget();
   built_in_comm* const device = m_context.backends.device_memory();
-  const bool own = std::find(m_attached.begin(), m_attached.end(), memory) == m_attached.end();
-  if (device && own && device->free(memory)) return;
+  if (device && device->free(memory)) return;
   sucl_region region{};
   bool found = false;
   for (const backend_instance& b : m_context.backends.all())
     if (b.own && b.own->remove_memory(memory, m_queue.collectives(), &region)) found = true;
-  if (!found)
-    base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
-               "Pass what allocate() returned, once, to the same communicator");
+  if (!found) return;
   const backend_comm provider = m_context.backends.shared_memory();
   base::allocated_memory::of_process().remove(memory);
   std::erase(m_shared, memory);

@@ -34,6 +34,14 @@ class SUCL_CORE_API communicator_memory {
   void deallocate(void* memory);
   bool attach(void* memory, std::uint64_t bytes);
   void detach(void* memory);
+  /// Of what allocate() has returned, or attach() was given, the number among those; 0: it is none.
+  std::uint64_t number_of_allocated(const void* memory) const;
+  /// The same on every rank, or `any_block` if `memory` has been given more than once.
+  std::uint64_t number_of_attached(const void* memory) const;
+  /// Whether an operation that is not done may touch memory of allocate() or attach().
+  bool is_in_use(const void* memory) const;
+  /// Returns when no operation does that has been issued so far.
+  void await_use(const void* memory) const;
   std::byte* common_memory(std::uint64_t bytes);
 
   /// Gives back what common_memory() made, before the backends end, which have what else is
@@ -41,7 +49,16 @@ class SUCL_CORE_API communicator_memory {
   void release();
 
  private:
+  struct block {
+    const void* memory;
+    std::uint64_t number, bytes;
+  };
+  using blocks = std::vector<block>;
+
+  blocks::const_iterator allocated_at(const void* memory) const;
+  ticket user_of(const void* memory) const;
   void check_room(std::uint64_t bytes) const;
+  void* allocate_on_host(std::uint64_t bytes, std::uint64_t number, std::uint64_t sequence);
   void* allocate_plain(std::uint64_t bytes);
   void await_exit(issue_queue::held_lock& lock);
 
@@ -49,11 +66,11 @@ class SUCL_CORE_API communicator_memory {
   issue_queue& m_queue;
   call_cache& m_calls;
   // With the lock of the queue.
-  std::uint64_t m_allocations = 0;                              ///< so far
+  std::uint64_t m_allocations = 0, m_attachments = 0;           ///< so far
+  blocks m_allocated, m_attached;                               ///< reached by peers or not
   std::vector<sucl_region> m_common;                            ///< of common_memory()
   std::vector<std::unique_ptr<void, void (*)(void*)>> m_plain;  ///< allocated, not mapped
   std::vector<const void*> m_shared;                            ///< allocated, mapped
-  std::vector<void*> m_attached;                                ///< reached by kernels or not
 };
 
 }  // namespace sucl::core

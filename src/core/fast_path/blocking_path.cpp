@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/fast_path/blocking_path.hpp"
 
+#include "base/error.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/failure/setup_steps.hpp"
 #include "core/operation/call_signature.hpp"
@@ -193,22 +194,50 @@ void blocking_path::await_ranks(const arriving_call& before) {
   barrier.kind = SUCL_KIND_BARRIER;
   barrier.type = SUCL_TYPE_BYTES;
   barrier.element_size = 1;  // as one of the program's
-  barrier.plan = before.packed();
+  // Blocks are compared below: not every rank may know the one that it frees.
+  arriving_call same = before;
+  same.block = 0;
+  barrier.plan = same.packed();
   {
     const setup_pause paused;
     run(barrier, no_layouts, nullptr);
   }
-  compare_arrivals(barrier.plan);
+  compare_arrivals(before);
+}
+
+// All ranks free something. What differs afterwards are blocks.
+void blocking_path::check_blocks(const arriving_call& mine, std::vector<std::uint64_t>& all) const {
+  if (mine.block == 0) return all.assign(all.size(), mine.packed());  // has its own error
+  std::uint64_t common = arriving_call::any_block;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const std::uint64_t block = arriving_call::of(all[r]).block;
+    if (block == 0)
+      base::fail(errc::invalid_memory,
+                 "rank " + std::to_string(r) + " has called " + barrier_name(mine.packed()) +
+                     " with a pointer that is none of this communicator's",
+                 "Pass what the communicator has allocated or registered, once, on every rank");
+    if (common == arriving_call::any_block) common = block;
+  }
+  arriving_call one = mine;
+  one.block = common;
+  for (std::uint64_t& call : all) {
+    if (arriving_call::of(call).block == arriving_call::any_block) call = one.packed();
+  }
 }
 
 // Libraries such as MPI execute any two barriers as one.
-void blocking_path::compare_arrivals(std::uint64_t mine) {
+void blocking_path::compare_arrivals(const arriving_call& mine) {
   const int size = m_context.size();
   std::vector<std::uint64_t> all(static_cast<std::size_t>(size));
   sucl_oob oob = m_context.oob();
-  if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
-    throw_last(status, "", barrier_name(mine), m_context.rank());
-  if (std::all_of(all.begin(), all.end(), [&](std::uint64_t theirs) { return theirs == mine; }))
+  const std::uint64_t own = mine.packed();
+  if (const auto status = services().oob_allgather(&oob, &own, all.data(), sizeof own))
+    throw_last(status, "", barrier_name(own), m_context.rank());
+  if (mine.frees() && std::all_of(all.begin(), all.end(), [&](std::uint64_t theirs) {
+        return arriving_call::of(theirs).call == mine.call;
+      }))
+    check_blocks(mine, all);
+  if (std::all_of(all.begin(), all.end(), [&](std::uint64_t c) { return c == all.front(); }))
     return;
   std::vector<ranks_call> calls;
   for (int r = 0; r < size; ++r) {
@@ -217,7 +246,8 @@ void blocking_path::compare_arrivals(std::uint64_t mine) {
     c.call.count = c.history;
     calls.push_back(c);
   }
-  m_queue.report_mismatch(describe_difference(calls, mine));
+  m_queue.report_mismatch(
+      describe_difference(calls, all[static_cast<std::size_t>(m_context.rank())]));
   const auto lock = m_queue.lock();
   m_queue.throw_if_ended();
 }

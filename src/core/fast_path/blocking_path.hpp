@@ -14,6 +14,7 @@
 #include <sucl/export.hpp>
 
 #include <cstdint>
+#include <vector>
 
 namespace sucl::core {
 
@@ -36,7 +37,8 @@ class SUCL_CORE_API blocking_path {
   void run_cached(persistent_call& call);
 
   /// Waits for every rank before a call that blocks, and has them agree that it is the same on all;
-  /// the watchdog names late ranks. Collective.
+  /// the watchdog names late ranks. Where one of them frees what it has not made, all others get
+  /// errc::invalid_memory, and that one returns. Collective.
   void await_ranks(const arriving_call& before);
 
  private:
@@ -52,7 +54,8 @@ class SUCL_CORE_API blocking_path {
   void repeat(persistent_call& call, held_lock& lock);
   void run_directly(sucl_operation& record, const layouts& layout, const backend_instance& c,
                     held_lock& lock, std::uint64_t signature = 0);
-  void compare_arrivals(std::uint64_t mine);
+  void compare_arrivals(const arriving_call& mine);
+  void check_blocks(const arriving_call& mine, std::vector<std::uint64_t>& all) const;
   void progress_others(const sucl_operation& entered);
   void run_native(const sucl_operation& direct, const backend_instance& c);
   void run_packed(const sucl_operation& direct, const layouts& layout, const backend_instance& c);

@@ -130,6 +130,8 @@ std::string barrier_name(std::uint64_t plan) {
     case arrival::use_tuning: return "use_tuning()";
     case arrival::allocate: return "allocate()";
     case arrival::register_memory: return "register_memory()";
+    case arrival::deallocate: return "deallocate()";
+    case arrival::deregister_memory: return "deregister_memory()";
   }
   return name(kind::barrier);
 }
@@ -137,6 +139,11 @@ std::string barrier_name(std::uint64_t plan) {
 std::string describe_barrier(std::uint64_t plan) {
   const arriving_call before = arriving_call::of(plan);
   const std::string text = barrier_name(plan);
+  if (before.block != 0 && before.block != arriving_call::any_block)
+    return text + " of block " + std::to_string(before.block) + " of " +
+           barrier_name(arriving_call{before.call == arrival::deallocate ? arrival::allocate
+                                                                         : arrival::register_memory}
+                            .packed());
   if (before.element_size == 0) return text;
   if (before.type != SUCL_TYPE_BYTES) return text + " of " + name(static_cast<type>(before.type));
   return text + " of elements of " + std::to_string(before.element_size) +
@@ -311,6 +318,21 @@ void make_in_place(sucl_operation& o, int rank) {
 }
 
 }  // namespace
+
+bool may_touch(const sucl_operation& o, int rank, int size, const void* memory,
+               std::uint64_t bytes) {
+  if (o.kind == SUCL_KIND_GROUP)
+    return std::any_of(o.parts, o.parts + o.part_count, [&](const sucl_operation& part) {
+      return may_touch(part, rank, size, memory, bytes);
+    });
+  const auto at = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+  const auto meet = [&](const void* side, std::uint64_t elements) {
+    return side && elements > 0 && at(side) < at(memory) + bytes &&
+           at(memory) < at(side) + elements * o.element_size;
+  };
+  const extents e = extents_of(o, rank, size);
+  return meet(o.send, e.send) || meet(o.recv, e.recv);
+}
 
 void check_memory(const sucl_operation& o, int rank, int size) {
   const extents e = extents_of(o, rank, size);

@@ -67,6 +67,10 @@ void check_names(const sucl_operation& record);
 /// allgather or gather whose send memory is its own block of the receive memory.
 SUCL_CORE_API void normalise(sucl_operation& record, int rank, int size);
 
+/// Whether the operation reads or writes any of these bytes.
+bool may_touch(const sucl_operation& record, int rank, int size, const void* memory,
+               std::uint64_t bytes);
+
 /// Throws if memory that the operation touches is null, or overlaps where it must not.
 SUCL_CORE_API void check_memory(const sucl_operation& record, int rank, int size);
 
@@ -82,7 +86,9 @@ enum class arrival : std::uint64_t {
   compile,
   use_tuning,
   allocate,
-  register_memory
+  register_memory,
+  deallocate,
+  deregister_memory
 };
 
 /// `plan` of such a barrier: the call and those of its arguments that must be the same on every
@@ -91,14 +97,21 @@ struct arriving_call {
   arrival call = arrival::none;
   sucl_type type = SUCL_TYPE_BYTES;  ///< of the elements, where it has some
   std::uint64_t element_size = 0;    ///< 0: it has none
+  std::uint64_t block = 0;           ///< that it frees: its number among those made; 0: none
 
+  /// `block` where it may be one of several.
+  static constexpr std::uint64_t any_block = ~std::uint64_t{0} >> 16;
+
+  bool frees() const { return call == arrival::deallocate || call == arrival::deregister_memory; }
   std::uint64_t packed() const {
     return static_cast<std::uint64_t>(call) | static_cast<std::uint64_t>(type) << 8 |
-           element_size << 16;
+           (frees() ? block : element_size) << 16;
   }
   static arriving_call of(std::uint64_t packed) {
-    return {static_cast<arrival>(packed & 0xff), static_cast<sucl_type>(packed >> 8 & 0xff),
-            packed >> 16};
+    arriving_call a{static_cast<arrival>(packed & 0xff),
+                    static_cast<sucl_type>(packed >> 8 & 0xff)};
+    (a.frees() ? a.block : a.element_size) = packed >> 16;
+    return a;
   }
 };
 

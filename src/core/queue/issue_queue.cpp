@@ -367,6 +367,17 @@ bool issue_queue::runs_plan(std::uint64_t number) const {
          std::any_of(m_flight.begin(), m_flight.end(), runs_it);
 }
 
+ticket issue_queue::user_of(const void* memory, std::uint64_t bytes) const {
+  const auto uses_it = [&](const op_request* n) {
+    return may_touch(n->record, m_context.rank(), m_context.size(), memory, bytes);
+  };
+  if (const auto n = std::find_if(m_waiting.begin(), m_waiting.end(), uses_it);
+      n != m_waiting.end())
+    return ticket(*n);
+  const auto n = std::find_if(m_flight.begin(), m_flight.end(), uses_it);
+  return n == m_flight.end() ? ticket() : ticket(*n);
+}
+
 void issue_queue::await_exit(held_lock& lock) {
   while (m_entered) {
     lock.unlock();

@@ -147,6 +147,8 @@ class SUCL_CORE_API issue_queue {
   std::uint64_t collectives() const { return m_collectives; }
   /// Whether an operation that is not done, or a caller inside a backend, may run a compiled plan.
   bool runs_plan(std::uint64_t number) const;
+  /// An operation that is not done and may touch that memory.
+  ticket user_of(const void* memory, std::uint64_t bytes) const;
   /// Returns when no caller is inside a backend; gives up the lock meanwhile.
   void await_exit(held_lock& lock);
   /// The comparison of arguments.
