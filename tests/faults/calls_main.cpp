@@ -18,7 +18,11 @@
 #include <thread>
 #include <vector>
 
+#include "support/printed_errors.hpp"
+
 namespace {
+
+using sucl_test::printed_errors;
 
 int g_failures = 0;
 
@@ -291,30 +295,6 @@ void missing(sucl::runtime& rt) {
                [&] { comm.blocking().allreduce(&x, 1, sucl::op::sum); });
 }
 
-// What is printed as an error while it lives goes through it.
-class printed_errors {
- public:
-  printed_errors() : m_real(dup(STDERR_FILENO)) {
-    if (pipe(m_pipe) != 0) std::abort();
-    dup2(m_pipe[1], STDERR_FILENO);
-  }
-  ~printed_errors() { dup2(m_real, STDERR_FILENO); }
-  // Returns once `text` has been printed.
-  void await(const std::string& text) {
-    std::string so_far;
-    char part[512];
-    while (so_far.find(text) == std::string::npos) {
-      const auto n = read(m_pipe[0], part, sizeof part);
-      if (n <= 0) std::abort();
-      so_far.append(part, static_cast<std::size_t>(n));
-      if (write(m_real, part, static_cast<std::size_t>(n)) != n) std::abort();
-    }
-  }
-
- private:
-  int m_real, m_pipe[2]{};
-};
-
 // The collectives of two communicators in different orders, until another thread makes the call
 // that is missing.
 void crossed(sucl::runtime& rt) {
@@ -364,6 +344,72 @@ void crossed_messages(sucl::runtime& rt, bool collective) {
   }
   if (late.joinable()) late.join();
   if (in.back() != (rank + size - 1) % size + 1.0) fail("a wrong message");
+}
+
+// A rank makes a communicator of all while the others wait for it in one that exists, until another
+// thread makes the call that is missing.
+void crossed_world(sucl::runtime& rt) {
+  auto world = rt.world();
+  int x = 1;
+  const auto sum = [&] { world.blocking().allreduce(&x, 1, sucl::op::sum); };
+  std::thread late;
+  std::optional<printed_errors> errors;
+  if (world.rank() == 0) {
+    errors.emplace();
+    late = std::thread([&] {
+      errors->await("ranks wait for each other");
+      sum();
+    });
+  } else {
+    sum();
+  }
+  auto second = rt.world();
+  if (late.joinable()) late.join();
+  if (x != world.size()) fail("a wrong sum");
+  int y = 1;
+  second.blocking().allreduce(&y, 1, sucl::op::sum);
+  if (y != world.size()) fail("a wrong sum of the second");
+}
+
+// The same of a rank that waits for one which is late elsewhere: no circle.
+void not_crossed_world(sucl::runtime& rt) {
+  auto world = rt.world();
+  int x = 0, sent = 7;
+  if (world.rank() == 1) world.blocking().recv(&x, 1, 2, 3);
+  if (world.rank() == 2) {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    world.blocking().send(&sent, 1, 1, 3);
+  }
+  (void)rt.world();
+  if (world.rank() == 1 && x != sent) fail("a wrong message");
+}
+
+// Messages of two ranks to each other, and a collective that the one does not call meanwhile.
+void crossed_exchange(sucl::runtime& rt, bool group) {
+  auto world = rt.world(), other = world.dup();
+  const int rank = world.rank(), peer = 1 - rank;
+  std::vector<double> out(1 << 20, rank + 1.0), in(out.size());
+  std::thread late;
+  std::optional<printed_errors> errors;
+  if (rank == 0) {
+    errors.emplace();
+    late = std::thread([&] {
+      errors->await("ranks wait for each other");
+      other.blocking().barrier();
+    });
+  } else {
+    other.blocking().barrier();
+  }
+  if (group) {
+    sucl::group both;
+    both.on(world).send(out.data(), out.size(), peer, 3);
+    both.on(world).recv(in.data(), in.size(), peer, 3);
+    both.run();
+  } else {
+    world.blocking().sendrecv(out.data(), out.size(), peer, in.data(), in.size(), peer, 3);
+  }
+  if (late.joinable()) late.join();
+  if (in.back() != peer + 1.0) fail("a wrong message");
 }
 
 // A message to the rank itself, until another thread receives it.
@@ -526,6 +572,10 @@ int main(int argc, char** argv) {
       {"crossed", crossed},
       {"crossed_sends", [](sucl::runtime& rt) { crossed_messages(rt, false); }},
       {"crossed_both", [](sucl::runtime& rt) { crossed_messages(rt, true); }},
+      {"crossed_world", crossed_world},
+      {"not_crossed_world", not_crossed_world},
+      {"crossed_sendrecv", [](sucl::runtime& rt) { crossed_exchange(rt, false); }},
+      {"crossed_group", [](sucl::runtime& rt) { crossed_exchange(rt, true); }},
       {"waits_for_itself", waits_for_itself},
       {"events_of_itself", [](sucl::runtime& rt) { events_of_itself(rt, false); }},
       {"group_of_itself", [](sucl::runtime& rt) { events_of_itself(rt, true); }},

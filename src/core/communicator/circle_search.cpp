@@ -47,22 +47,25 @@ bool is_blocking_call(const record_entry& e) {
   return is_point_to_point(e.kind) ? e.number == blocking_message : is_blocking(e.kind, e.tag);
 }
 
-int peer_of(const record_entry& e) { return e.kind == SUCL_KIND_SEND ? e.root : e.source; }
-
-// Whether an operation of this rank may be the other side of that message.
+// Whether an operation of this rank may be the other side of that message, or of one of those.
 bool may_match(const record_entry& e, const circle_message& m) {
   const auto state = e.state.load(std::memory_order_acquire);
   if (!is_open(state) && state != record_state::enqueued) return false;
   if (e.kind == SUCL_KIND_GROUP) return true;
-  const bool receives = e.kind == SUCL_KIND_RECV || e.kind == SUCL_KIND_SENDRECV;
-  const bool sends = e.kind == SUCL_KIND_SEND || e.kind == SUCL_KIND_SENDRECV;
-  return e.tag == m.tag && (m.kind == SUCL_KIND_SEND ? receives && e.source == m.sender
-                                                     : sends && e.root == m.sender);
+  const bool receives = e.kind != SUCL_KIND_SEND && e.source == m.sender;
+  const bool sends = e.kind != SUCL_KIND_RECV && e.root == m.sender;
+  const bool fits = (m.kind != SUCL_KIND_RECV && receives) || (m.kind != SUCL_KIND_SEND && sends);
+  return fits && (e.tag == m.tag || m.kind == SUCL_KIND_GROUP);
 }
 
-std::string what_is_missing(const circle_message& m) {
-  if (!is_single_message(m.kind)) return " has not called";
-  return m.kind == SUCL_KIND_SEND ? " does not receive" : " does not send";
+// What is missing, of `who`.
+std::string missing(const circle_message& m, const std::string& who) {
+  if (is_point_to_point(m.kind) && !is_single_message(m.kind))
+    return ", of which " + who + " has not called the other side";
+  return ", which " + who +
+         (!is_point_to_point(m.kind) ? " has not called"
+          : m.kind == SUCL_KIND_SEND ? " does not receive"
+                                     : " does not send");
 }
 
 }  // namespace
@@ -108,8 +111,10 @@ bool circle_search::poll(clock::time_point now) {
     const std::uint64_t serial = e.serial.load(std::memory_order_acquire);
     const std::uint32_t repeats = e.repeats.load(std::memory_order_relaxed);
     if (w.serial == serial && w.repeats == repeats) continue;
-    w = {serial, repeats, now, now + long_wait, long_wait, how == way::for_event};
+    w = {serial, repeats, now, {now + long_wait, long_wait}, how == way::for_event};
   }
+  m_steps = m_owner.steps().waits_since(now - long_wait);
+  if (m_steps.empty()) m_step_schedules.clear();
   if (waits(now)) return true;
   m_reported = false;
   m_seen.clear();
@@ -118,8 +123,9 @@ bool circle_search::poll(clock::time_point now) {
 }
 
 bool circle_search::waits(clock::time_point now) const {
-  return std::any_of(m_waits.begin(), m_waits.end(),
-                     [&](const auto& w) { return now - w.second.since >= long_wait; });
+  return !m_steps.empty() || std::any_of(m_waits.begin(), m_waits.end(), [&](const auto& w) {
+    return now - w.second.since >= long_wait;
+  });
 }
 
 std::string circle_search::describe_call(const record_entry& e, const communicator& c) const {
@@ -128,25 +134,34 @@ std::string circle_search::describe_call(const record_entry& e, const communicat
   return describe(o) + " of " + c.label();
 }
 
-// Whether an operation can end by what this rank calls alone: all of its peers are this rank.
-bool circle_search::is_with_itself(communicator& c, const record_entry& e) const {
-  if (!is_point_to_point(e.kind) || e.communicator != static_cast<std::uint32_t>(c.id()))
-    return false;
-  if (is_single_message(e.kind)) return peer_of(e) == c.rank();
+// The rank that all messages of an operation go to and come from, or -1. Of a group it is known
+// while that is the oldest one.
+int circle_search::only_peer(communicator& c, const record_entry& e) const {
+  if (!is_point_to_point(e.kind) || e.communicator != static_cast<std::uint32_t>(c.id())) return -1;
+  if (e.kind == SUCL_KIND_SEND) return e.root;
+  if (e.kind == SUCL_KIND_RECV) return e.source;
+  if (e.kind == SUCL_KIND_SENDRECV) return e.root == e.source ? e.root : -1;
   const auto state = c.snapshot();
-  return state.busy && state.oldest.kind == e.kind && state.peers == std::vector<int>{c.rank()};
+  const bool oldest = state.busy && state.oldest.kind == e.kind && state.peers.size() == 1;
+  return oldest ? state.peers.front() : -1;
+}
+
+// Whether an operation can end by what this rank calls alone.
+bool circle_search::is_with_itself(communicator& c, const record_entry& e) const {
+  return only_peer(c, e) == c.rank();
 }
 
 // Whether the wait is for this operation: for a call surely; for an event if no other operation of
-// this rank may end before. Of several messages it is not known which one is missing, unless all
-// are to and from this rank.
+// this rank may end before. Of several messages it is not known which one is missing, so all must
+// be to and from one rank.
 bool circle_search::may_be_sent(communicator& c, std::size_t index, const wait& w) const {
   const auto& entries = m_owner.record().memory()->entries;
   const record_entry& e = entries[index];
   const bool with_itself = is_with_itself(c, e);
   const bool several = is_point_to_point(e.kind) && !is_single_message(e.kind);
-  if (several && !with_itself) return false;
-  if (!w.for_event && !several) return c.entered() || c.assisted();
+  if (several && only_peer(c, e) < 0) return false;
+  const bool is_known = !several || (e.kind == SUCL_KIND_SENDRECV && !with_itself);
+  if (!w.for_event && is_known) return c.entered() || c.assisted();
   if (!c.where().device_memory_everywhere_on_host) return false;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (i != index && is_open(entries[i].state.load(std::memory_order_acquire)) &&
@@ -155,10 +170,34 @@ bool circle_search::may_be_sent(communicator& c, std::size_t index, const wait& 
   return true;
 }
 
+// What others have sent and this rank has not passed on along this wait, and now and then a message
+// of its own.
+template <class Along>
+std::vector<circle_message> circle_search::take_due(schedule& s, clock::time_point now,
+                                                    Along&& along) {
+  std::vector<circle_message> due;
+  for (passed_on& p : m_passed_on)
+    if (along(p)) due.push_back(p.message);
+  if (now < s.next) return due;
+  s.next = now + s.interval;
+  s.interval = std::min<std::chrono::nanoseconds>(2 * s.interval, longest_interval);
+  circle_message first;
+  first.origin = first.lowest = m_owner.rank();
+  first.probe = ++m_probes;
+  due.push_back(first);
+  return due;
+}
+
 void circle_search::send(communicator& c, std::uint32_t what, clock::time_point now,
                          const sender& to) {
-  if (m_waits.empty()) return;
+  if (m_waits.empty() && m_steps.empty()) return;
   std::erase_if(m_passed_on, [&](const passed_on& p) { return now - p.since > time_to_pass_on; });
+  send_calls(c, what, now, to);
+  send_steps(c, what, now, to);
+}
+
+void circle_search::send_calls(communicator& c, std::uint32_t what, clock::time_point now,
+                               const sender& to) {
   const flight_record& record = *m_owner.record().memory();
   for (auto& [index, w] : m_waits) {
     const record_entry& e = record.entries[index];
@@ -171,26 +210,41 @@ void circle_search::send(communicator& c, std::uint32_t what, clock::time_point 
       report_wait_for_itself(c, e, call);
       continue;
     }
-    const auto pass = [&](circle_message m, const std::string& text) {
+    const auto along = [&](passed_on& p) { return p.along.insert(index).second; };
+    for (circle_message m : take_due(w.again, now, along)) {
       m.what = what;
-      m.replay = !is_single_message(e.kind) && origin_of(e.tag) == origin::replay ? 1 : 0;
+      m.replay = !is_point_to_point(e.kind) && origin_of(e.tag) == origin::replay ? 1 : 0;
       m.number = e.number + w.repeats;
       m.kind = e.kind;
       m.tag = e.tag;
       m.sender = c.rank();
-      set_text(m, text);
+      set_text(m, text_of(m) + call);
       for (int r = 0; r < c.size(); ++r)
-        if (r != c.rank() && (!is_single_message(e.kind) || r == peer_of(e))) to(r, m);
-    };
-    for (passed_on& p : m_passed_on)
-      if (p.along.insert(index).second) pass(p.message, text_of(p.message) + call);
-    if (now < w.next) continue;
-    w.next = now + w.interval;
-    w.interval = std::min<std::chrono::nanoseconds>(2 * w.interval, longest_interval);
-    circle_message first;
-    first.origin = first.lowest = m_owner.rank();
-    first.probe = ++m_probes;
-    pass(first, call);
+        if (r != c.rank() && (!is_point_to_point(e.kind) || r == only_peer(c, e))) to(r, m);
+    }
+  }
+}
+
+// Any communicator leads to its members.
+void circle_search::send_steps(communicator& c, std::uint32_t what, clock::time_point now,
+                               const sender& to) {
+  for (const setup_steps::long_wait& step : m_steps) {
+    const step_path path{step.label, c.id()};
+    schedule& again = m_step_schedules.try_emplace(path, schedule{now, long_wait}).first->second;
+    const auto along = [&](passed_on& p) { return p.along_steps.insert(path).second; };
+    for (circle_message m : take_due(again, now, along)) {
+      m.what = what;
+      m.number = step.number;
+      m.kind = circle_message::step_kind;
+      m.step = {};
+      step.what.copy(m.step.data(), m.step.size() - 1);
+      set_text(m, text_of(m) + rank_text(m_owner.rank()) + " waits in " + step.label);
+      for (int r = 0; r < c.size(); ++r) {
+        const int rank = c.where().world_ranks[static_cast<std::size_t>(r)];
+        const auto& all = step.members;
+        if (r != c.rank() && std::find(all.begin(), all.end(), rank) != all.end()) to(r, m);
+      }
+    }
   }
 }
 
@@ -205,15 +259,16 @@ void circle_search::report_wait_for_itself(communicator& c, const record_entry& 
   m_reported = true;
   const bool in_call = single && e.number == blocking_message;
   base::log(base::log_level::error, "watchdog", "a rank waits for itself: ", call,
-            single ? ", which it" : ", whose messages do not match",
-            single ? what_is_missing(m) : "",
+            single ? missing(m, "it") : ", whose messages do not match",
             in_call ? ". Send to the own rank by sendrecv, a group or the forms that return events"
                     : ". Call the other side too, with the same tag, before the wait for an event");
 }
 
 // Whether this rank has not made the call that the sender waits in, or that its message waits for.
 bool circle_search::is_late(communicator& c, const circle_message& m) const {
-  if (is_single_message(m.kind)) {
+  if (m.kind == circle_message::step_kind)
+    return m_owner.steps().begun({m.step.data(), strnlen(m.step.data(), m.step.size())}) < m.number;
+  if (is_point_to_point(m.kind)) {
     const auto& entries = m_owner.record().memory()->entries;
     return std::none_of(entries.begin(), entries.end(), [&](const record_entry& e) {
       return e.communicator == static_cast<std::uint32_t>(c.id()) && is_point_to_point(e.kind) &&
@@ -227,7 +282,7 @@ bool circle_search::is_late(communicator& c, const circle_message& m) const {
 void circle_search::take(communicator& c, const circle_message& m, clock::time_point now) {
   const int own = m_owner.rank();
   if (!waits(now) || !is_late(c, m)) return;
-  const std::string so_far = text_of(m) + ", which " + rank_text(own) + what_is_missing(m);
+  const std::string so_far = text_of(m) + missing(m, rank_text(own));
   if (m.origin == own) {
     if (m.lowest < own || std::exchange(m_reported, true)) return;
     return base::log(base::log_level::error, "watchdog", "ranks wait for each other: ", so_far,
@@ -236,7 +291,7 @@ void circle_search::take(communicator& c, const circle_message& m, clock::time_p
                      "and wait for them once all are called");
   }
   if (!m_seen.insert({m.origin, m.probe}).second) return;
-  passed_on p{m, now, {}};
+  passed_on p{m, now, {}, {}};
   p.message.lowest = std::min(m.lowest, own);
   set_text(p.message, so_far + "; ");
   m_passed_on.push_back(std::move(p));

@@ -6,6 +6,7 @@
 /// communicators in different orders, or each receives before it sends.
 #pragma once
 
+#include "core/failure/setup_steps.hpp"
 #include "core/record/record_layout.hpp"
 
 #include <array>
@@ -18,6 +19,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace sucl::core {
 
@@ -33,9 +35,11 @@ struct circle_message {
   std::uint32_t replay = 0;          ///< the call is a replay
   std::uint64_t probe = 0;           ///< number of the origin's
   std::uint64_t number = 0;          ///< of the call that the last sender waits in
-  std::int32_t kind = 0;             ///< of that call
+  std::int32_t kind = 0;             ///< of that call, or step_kind
   std::int32_t tag = 0, sender = 0;  ///< of a message; the rank in its communicator
+  std::array<char, 64> step{};       ///< of set-up, without its number
   std::array<char, 1200> text{};
+  static constexpr std::int32_t step_kind = -1;
 };
 
 /// Edge chasing after Chandy, Misra and Haas, "Distributed deadlock detection", ACM TOCS 1983: a
@@ -64,24 +68,39 @@ class circle_search {
   void take(communicator& c, const circle_message& m, clock::time_point now);
 
  private:
+  // When to send along a wait again, and how long after that.
+  struct schedule {
+    clock::time_point next;
+    std::chrono::nanoseconds interval{};
+  };
+  // A step of set-up, by its label, and a communicator.
+  using step_path = std::pair<std::string, std::uint64_t>;
+
   struct wait {
     std::uint64_t serial = 0;
     std::uint32_t repeats = 0;
-    clock::time_point since, next;
-    std::chrono::nanoseconds interval{};
+    clock::time_point since;
+    schedule again;
     bool for_event = false;
   };
   struct passed_on {
     circle_message message;
     clock::time_point since;
     std::set<std::size_t> along;  ///< entries of the record
+    std::set<step_path> along_steps;
   };
 
   enum class way { none, in_call, for_event };
   way waits_in(std::size_t index);
   bool is_blocked(std::int32_t thread);
   bool is_quiet(clock::time_point now);
+  int only_peer(communicator& c, const record_entry& e) const;
   bool is_with_itself(communicator& c, const record_entry& e) const;
+  void send_calls(communicator& c, std::uint32_t what, clock::time_point now, const sender& to);
+  void send_steps(communicator& c, std::uint32_t what, clock::time_point now, const sender& to);
+  // What is to be sent now along one wait, and what it says so far.
+  template <class Along>
+  std::vector<circle_message> take_due(schedule& s, clock::time_point now, Along&& along);
   bool may_be_sent(communicator& c, std::size_t index, const wait& w) const;
   bool is_late(communicator& c, const circle_message& m) const;
   void report_wait_for_itself(communicator& c, const record_entry& e, const std::string& call);
@@ -89,7 +108,9 @@ class circle_search {
   std::string describe_call(const record_entry& e, const communicator& c) const;
 
   job& m_owner;
-  std::map<std::size_t, wait> m_waits;           ///< by entry of the record: posted, not done
+  std::map<std::size_t, wait> m_waits;          ///< by entry of the record: posted, not done
+  std::vector<setup_steps::long_wait> m_steps;  ///< in which this rank waits
+  std::map<step_path, schedule> m_step_schedules;
   std::map<std::int32_t, std::string> m_traces;  ///< of threads, in this poll and in the last one
   std::map<std::int32_t, std::string> m_last_traces;
   bool m_quiet = false;  ///< the process has done next to nothing since the last poll

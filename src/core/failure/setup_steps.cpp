@@ -76,10 +76,27 @@ void setup_steps::add(setup_step& s) {
     // Steps with the same label are numbered, so that a failure of one is not taken for another.
     auto& begun = s.m_begun ? *s.m_begun : m_begun;
     const auto before = s.m_members.empty() ? 0 : begun[s.m_label]++;
+    s.m_number = before + 1;
     if (before > 0) s.m_label += " (#" + std::to_string(before + 1) + ")";
     if (m_peers) s.m_line = m_peers->enter(s.m_label);
   }
   if (m_timeout.count() > 0) m_changed.notify_all();
+}
+
+std::vector<setup_steps::long_wait> setup_steps::waits_since(clock::time_point since) const {
+  std::vector<long_wait> found;
+  const std::lock_guard lock(m_mutex);
+  for (const setup_step* s : m_steps)
+    if (!s->m_begun && !s->m_members.empty() && s->m_may_leave == may_leave::none && !s->m_paused &&
+        s->m_since.load() <= since)
+      found.push_back({s->m_what, s->m_number, s->m_members, s->m_label});
+  return found;
+}
+
+std::uint64_t setup_steps::begun(const std::string& what) const {
+  const std::lock_guard lock(m_mutex);
+  const auto known = m_begun.find(what);
+  return known == m_begun.end() ? 0 : known->second;
 }
 
 void setup_steps::remove(setup_step& s) {
@@ -231,6 +248,7 @@ bool setup_steps::end_if_stuck(setup_step& s, clock::time_point now) {
 setup_step::setup_step(setup_steps& all, std::string label, std::vector<int> members,
                        may_leave leaving, step_counts* begun)
     : m_label(std::move(label)),
+      m_what(m_label),
       m_members(std::move(members)),
       m_may_leave(leaving),
       m_begun(begun) {

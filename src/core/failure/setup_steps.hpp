@@ -50,6 +50,18 @@ class SUCL_CORE_API setup_steps {
   /// Once the processes know each other.
   void set_peers(std::shared_ptr<peer_processes> peers);
 
+  /// A step of no communicator in which this process waits for others.
+  struct long_wait {
+    std::string what;  ///< the step, without its number
+    std::uint64_t number = 0;
+    std::vector<int> members;  ///< ranks of the job
+    std::string label;
+  };
+  /// Those that have gone on since then at least, of which all members are known.
+  std::vector<long_wait> waits_since(clock::time_point since) const;
+  /// How many of these steps have been begun.
+  std::uint64_t begun(const std::string& what) const;
+
  private:
   friend class setup_step;
   void add(setup_step& s);
@@ -66,7 +78,7 @@ class SUCL_CORE_API setup_steps {
   std::chrono::nanoseconds m_timeout{0};
   std::function<void()> m_given_up;
   std::unique_ptr<presence> m_presence;
-  std::mutex m_mutex;  ///< guards what follows, and the judgement of steps
+  mutable std::mutex m_mutex;  ///< guards what follows, and the judgement of steps
   std::shared_ptr<peer_processes> m_peers;
   std::vector<setup_step*> m_steps;
   step_counts m_begun;  ///< of no communicator
@@ -101,6 +113,8 @@ class SUCL_CORE_API setup_step final : private wait_supervisor {
 
   setup_steps* m_all = nullptr;  ///< null: part of another one
   std::string m_label;
+  std::string m_what;          ///< the label without the number
+  std::uint64_t m_number = 0;  ///< of those with it, from 1
   std::vector<int> m_members;
   may_leave m_may_leave = may_leave::none;
   step_counts* m_begun = nullptr;
