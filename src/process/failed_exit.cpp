@@ -79,25 +79,32 @@ using clock = std::chrono::steady_clock;
 constexpr auto longest_exit = 5s, longest_end = 20s;
 constexpr auto exit_poll_interval = 100ms;
 
+// No other rank waits for a process whose runtime the exit has ended: it may take its time.
 void end_once_stuck(std::int32_t thread, int status, bool left) {
   const auto limit = clock::now() + (left ? longest_exit : longest_end);
-  while (process::any_runs()) {
+  while (clock::now() < limit) {
     std::this_thread::sleep_for(exit_poll_interval);
     if (base::trace_of_thread(thread).empty()) return;
-    if (clock::now() < limit) continue;
-    process::leave_all(true);
-    base::log(base::log_level::error, "runtime",
-              "exit() does not end: it was called in a thread that the exit waits for, such as one "
-              "that executes a host task. The process ends here. Return from main() instead, or "
-              "have other threads tell main() to");
-    hand_over_output();
-    std::_Exit(status != 0 ? status : EXIT_FAILURE);
   }
+  const char* const cure = "Return from main() instead, or have other threads tell main() to";
+  if (!process::any_runs())
+    return base::log(base::log_level::error, "runtime", "exit() has not ended after ",
+                     std::chrono::seconds(longest_end).count(),
+                     " s: it never does where it was called in a thread that the exit waits for, "
+                     "such as one that executes a host task. ",
+                     cure);
+  process::leave_all(true);
+  base::log(base::log_level::error, "runtime",
+            "exit() does not end: it was called in a thread that the exit waits for, such as one "
+            "that executes a host task. The process ends here. ",
+            cure);
+  hand_over_output();
+  std::_Exit(status != 0 ? status : EXIT_FAILURE);
 }
 
 void begin_exit(int status, void*) {
   static std::atomic<bool> begun{false};
-  if (forked() || begun.exchange(true) || !process::any_runs()) return;
+  if (forked() || begun.exchange(true)) return;
   const bool left = process::leave_all(false);
   const std::int32_t thread = base::this_thread_number();
   if (thread == getpid()) return;  // no other thread waits for that of main()

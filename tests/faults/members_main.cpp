@@ -27,12 +27,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "support/printed.hpp"
+#include "support/printed_errors.hpp"
 
 namespace {
 
@@ -208,7 +210,28 @@ int late(scene& s) {
   return 0;
 }
 
+// A static object has the runtime: one that is older, so that the exit comes to it after it has
+// waited for the thread of the task, or one that is younger.
+int exit_with_static_scene(int& argc, char**& argv, const std::string& how) {
+  if (how == "older") {
+    static std::optional<scene> older;
+    return exit_early(older.emplace(argc, argv), "alone");
+  }
+  static scene s(argc, argv);
+  std::optional<sucl_test::printed_errors> errors;
+  if (s.is_last()) {
+    errors.emplace();
+    std::thread([&] {
+      errors->await("exit() has not ended after");
+      std::_Exit(1);
+    }).detach();
+  }
+  return exit_early(s, "alone");
+}
+
 int run(const std::string& what, const std::string& form, int& argc, char**& argv) {
+  if (what == "exit" && (form == "older" || form == "younger"))
+    return exit_with_static_scene(argc, argv, form);
   scene s(argc, argv);
   if (what == "more") return more(s, form);
   if (what == "dup" || what == "allocate") return make(s, what);
