@@ -103,7 +103,7 @@ void bind_communicator(nb::module_& m) {
   using released = nb::call_guard<nb::gil_scoped_release>;
   nb::class_<communicator_handle>(m, "Communicator")
       .def("post", &post, "form"_a, "kind"_a, "send"_a.none(), "recv"_a.none(), "arrays"_a.none(),
-           "op"_a, "root"_a, "source"_a, "tag"_a, "deps"_a.none())
+           "op"_a, "root"_a.none(), "source"_a.none(), "tag"_a.none(), "deps"_a.none())
       .def("empty", &communicator_handle::empty)
       .def("rank", &communicator_handle::rank)
       .def("size", &communicator_handle::size)

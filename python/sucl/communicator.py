@@ -3,14 +3,17 @@
 """Communicators, events, persistent operations and groups."""
 
 import asyncio
+import ctypes
+import gc
 import operator
+import weakref
 from functools import cached_property
 from typing import Any, List, NamedTuple, Optional
 
 from . import _core
 from ._awaiting import future_of
 from ._operations import Array, Events, Operations
-from .errors import InvalidArgumentError, InvalidTypeError
+from .errors import InvalidArgumentError, InvalidMemoryError, InvalidTypeError, checked
 from .types import KINDS, dtype_name, kind_number, op_number, type_number
 
 _EVENT, _BLOCKING, _PERSISTENT = 0, 1, 2
@@ -49,7 +52,13 @@ class Event:
 
         Other threads run meanwhile. Raises what has failed on the communicator.
         """
-        return self._core.wait(-1.0 if timeout is None else max(0.0, timeout))
+        if timeout is None:
+            return self._core.wait(-1.0)
+        try:
+            return self._core.wait(max(0.0, timeout))
+        except TypeError:
+            raise InvalidArgumentError.of(f"the timeout is {timeout!r}",
+                                          "Pass a number of seconds, or None") from None
 
     def done(self) -> bool:
         """Whether the operation is done. Does not wait."""
@@ -172,30 +181,53 @@ class Group:
             self.run()
 
 
+class _Block(ctypes.Array):
+    """What arrays of a Memory keep alive, so that it is known whether there are any."""
+
+    _type_, _length_ = ctypes.c_char, 0
+
+
 class Memory:
     """Memory of `Communicator.allocate`. ``numpy.asarray(memory)`` is an array of it."""
 
     def __init__(self, communicator: "Communicator", count: int, dtype: Any):
         import numpy
 
-        count = _number(count, "the number of elements", 0, 2**62)
-        self.dtype, self.size = numpy.dtype(dtype), count
+        self.dtype = numpy.dtype(dtype)
+        self.size = _number(count, "the number of elements", 0,
+                            (2**63 - 1) // max(1, self.dtype.itemsize))
         if self.dtype.hasobject:
             raise InvalidTypeError.of(
                 "elements that are objects of Python are known to their own process alone",
                 "Allocate numbers")
         self._communicator = communicator
-        self._address = _core.allocate(communicator._core, count * self.dtype.itemsize)
-        self.__array_interface__ = {
-            "version": 3, "data": (self._address, False), "shape": (count,),
-            "typestr": self.dtype.str}
+        self._block: Any = lambda: None  # a weak reference
+        self._address = _core.allocate(communicator._core, self.size * self.dtype.itemsize)
+
+    @property
+    def __array_interface__(self):
+        if self._address is None:
+            raise InvalidMemoryError.of("the memory has been freed", "Allocate other memory")
+        block = self._block()
+        if block is None:
+            block = type("_Block", (_Block,), {
+                "_length_": self.size * self.dtype.itemsize}).from_address(self._address)
+            self._block = weakref.ref(block)
+        return {"version": 3, "data": block, "shape": (self.size,), "typestr": self.dtype.str}
 
     def free(self) -> None:
-        """Ends it, once no operation uses it. Every rank calls it; no array of it may be used."""
-        if self._address is not None:
-            address, self._address = self._address, None
-            del self.__array_interface__
-            _core.deallocate(self._communicator._core, address)
+        """Ends it. Every rank calls it. Raises `InvalidMemoryError`, and frees nothing, while there
+        are arrays of it or operations on it."""
+        if self._address is None:
+            return
+        if self._block() is not None:
+            gc.collect()  # what only cycles keep
+        if self._block() is not None:
+            raise InvalidMemoryError.of(
+                "the memory is in use by arrays of it, or by an operation",
+                "Wait for operations and delete the arrays first, views of them too")
+        address, self._address = self._address, None
+        _core.deallocate(self._communicator._core, address)
 
 
 class Communicator(Operations[Event]):
@@ -295,15 +327,15 @@ class Communicator(Operations[Event]):
             ring: the first factor of the hierarchy, whose groups then pass data around a ring.
             pipeline: parts of the data that follow each other through the levels.
         """
-        core = _core.compile(self._core, composition.ranks, composition.primitives,
-                             list(hierarchy), list(via), (stripe, ring, pipeline),
-                             _core.element_type(dtype_name(dtype)))
+        core = checked(_core.compile, self._core, composition.ranks, composition.primitives,
+                       list(hierarchy), list(via), (stripe, ring, pipeline),
+                       _core.element_type(dtype_name(dtype)))
         return Plan(core)
 
     def use_tuning(self, toml: str) -> None:
         """Goes by the text of a tuning table, as `sucl tune` writes them, from now on. Every rank
         calls it with the same text."""
-        self._core.use_tuning(toml)
+        checked(self._core.use_tuning, toml)
 
     def explain(self, kind: str, nbytes: int, dtype: Any = "float32", op: str = "sum") -> str:
         """Which backend would execute an operation of so many bytes, and why. Local.

@@ -113,6 +113,21 @@ _CLASSES = {c.code: c for c in (
     NativeError, LateError, PeerLostError, ShutDownError, OutOfMemoryError, InternalError)}
 
 
+def checked(function, *given):
+    """``function(*given)`` of the extension, where arguments of wrong types are an error as others
+    are."""
+    try:
+        return function(*given)
+    except TypeError as wrong:
+        if "incompatible function arguments" not in str(wrong):
+            raise
+        values = ", ".join(repr(one) for one in given if isinstance(
+            one, (int, float, complex, str, bytes, list, tuple, dict, type(None))))
+        raise InvalidArgumentError.of(
+            f"among the arguments {values} is one of a wrong type, or a number out of range",
+            "help() of the function or class says what it takes") from None
+
+
 def _made(code, _name, text, fact, cure, operation, backend, native_code, rank):
     error = _CLASSES.get(code, Error)(text)
     error.fact, error.cure, error.operation = fact, cure, operation

@@ -7,6 +7,7 @@ from typing import Any, Callable, List, Optional, Sequence, Union
 from . import _core
 from ._operations import Array, Events
 from .communicator import BlockingOperations, Communicator, Event, _events
+from .errors import InvalidArgumentError, checked
 from .types import KINDS, dtype_name
 
 Where = Union[Communicator, BlockingOperations]
@@ -43,7 +44,11 @@ class _Fold:
 
         try:
             into = numpy.frombuffer(upper, self.dtype)
-            into[...] = self.function(numpy.frombuffer(lower, self.dtype), into)
+            folded = self.function(numpy.frombuffer(lower, self.dtype), into)
+            if folded is None:
+                raise InvalidArgumentError.of("the function of the reduction has returned None",
+                                              "Return the combinations of the elements")
+            numpy.copyto(into, folded, casting="same_kind")
         except BaseException as error:  # SuCL has no way for it: it is raised where one waits
             self.raised.append(error)
 
@@ -82,9 +87,10 @@ class UserOp:
         longest.allreduce(comm.blocking, x, result)
 
     The function is given two arrays of numpy, of one dimension and any equal size: elements of
-    lower ranks, and those of higher ranks at the same indices. It returns their combinations, and
-    keeps neither array. It may be called by any thread. What it raises is raised by this rank's
-    call or event; the results are undefined then, and other ranks get no error.
+    lower ranks, and those of higher ranks at the same indices. It writes to neither and keeps
+    neither. It returns their combinations, of the same type or one that numpy casts to it by
+    ``same_kind``: not floats for integers. It may be called by any thread. What it raises is raised
+    by this rank's call or event; the results are undefined then, and other ranks get no error.
 
     Arrays are in memory that the host reads. The first argument of each reduction is a communicator
     or its blocking form. Where `recv` is not given the operation works in place.
@@ -94,13 +100,16 @@ class UserOp:
     """
 
     def __init__(self, function: Callable[[Any, Any], Any], dtype: Any = None):
+        if not callable(function):
+            raise InvalidArgumentError.of(f"{function!r} is no function",
+                                          "Pass a function of two arrays of numpy")
         self._function, self._dtype = function, dtype
 
     def _go(self, on, kind, send, recv, counts=(), root=0, deps=None):
         fold = _Fold(self._function, _numpy_dtype(send, self._dtype))
         blocking = isinstance(on, BlockingOperations)
-        core = _core.reduce_by(on._core, KINDS[kind], send, recv, list(counts), root, fold,
-                               _events(deps), blocking)
+        core = checked(_core.reduce_by, on._core, KINDS[kind], send, recv, list(counts), root, fold,
+                       _events(deps), blocking)
         event = _Reduction(core, fold)
         if not blocking:
             return event

@@ -8,7 +8,7 @@ from typing import Any, Generic, List, Optional, Sequence
 from . import _core
 from ._operations import Array, Events, Result
 from .communicator import Communicator, Event, _events
-from .errors import InvalidCountError
+from .errors import InvalidCountError, checked
 
 
 def _of_all(given: Sequence, neighbors: Sequence, what: str) -> Sequence:
@@ -38,9 +38,9 @@ class _Exchanges(Generic[Result]):
     def _start(self, send, starts, counts, recv, recv_starts, recv_counts, deps):
         messages = _core.Group(self._on)
         for (rank, tag), start, count in zip(self._sources, recv_starts, recv_counts):
-            messages.add_part(False, recv, rank, tag, start, count)
+            checked(messages.add_part, False, recv, rank, tag, start, count)
         for (rank, tag), start, count in zip(self._destinations, starts, counts):
-            messages.add_part(True, send, rank, tag, start, count)
+            checked(messages.add_part, True, send, rank, tag, start, count)
         return self._go(messages, _events(deps))
 
     def _count(self, array, blocks, what):
@@ -110,7 +110,7 @@ class Neighborhood(_Exchanges[Event]):
     """
 
     def __init__(self, comm: Communicator, sources: Sequence[int], destinations: Sequence[int]):
-        self._take(comm, _core.Neighborhood(comm._core, list(sources), list(destinations)))
+        self._take(comm, checked(_core.Neighborhood, comm._core, list(sources), list(destinations)))
 
     @classmethod
     def grid(cls, comm: Communicator, extents: Sequence[int],
@@ -120,7 +120,8 @@ class Neighborhood(_Exchanges[Event]):
         more in dimension d; at the ends `NO_RANK`, or, where it is periodic, the other end.
         Collective, with the same arguments."""
         made = cls.__new__(cls)
-        made._take(comm, _core.Neighborhood.grid(comm._core, list(extents), list(periodic)))
+        made._take(comm, checked(_core.Neighborhood.grid, comm._core, list(extents),
+                                 list(periodic)))
         return made
 
     def _take(self, comm, core):

@@ -14,6 +14,7 @@ True
 """
 
 import json
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -34,9 +35,22 @@ def _words(options):
             yield str(value)
 
 
+# What launchers set for each process of a job. The program is no rank of the caller's job.
+_OF_A_RANK = ("SUCL_TCP_ID", "SUCL_TCP_RANK", "SUCL_TCP_SIZE", "SUCL_TCP_ADDRESS",
+              "SUCL_TCP_SECRET", "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT",
+              "SLURM_PROCID", "PALS_RANKID")
+_OF_AN_MPI = ("PMI_", "PMIX_", "PRTE_", "ORTE_", "OMPI_COMM_WORLD_", "OMPI_MCA_orte_",
+              "OMPI_MCA_ess_")
+
+
+def _environment_alone():
+    return {name: value for name, value in os.environ.items()
+            if name not in _OF_A_RANK and not name.startswith(_OF_AN_MPI)}
+
+
 def _run(words, given=None):
     ended = subprocess.run([program(), *map(str, words)], input=given, capture_output=True,
-                           text=True, check=False)
+                           text=True, check=False, env=_environment_alone())
     if ended.returncode != 0:
         raise Error(ended.stderr.strip() or f"sucl ended with status {ended.returncode}")
     return ended.stdout

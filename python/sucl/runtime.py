@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterable, List, Optional, Sequence
 
 from . import _core
 from .communicator import Communicator
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, checked
 
 _runtime: Optional["Runtime"] = None
 _alive: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
@@ -71,7 +71,7 @@ def unique_id(network: str = "", port: int = 0) -> str:
         network: an interface, a subnet as 10.1.0.0/16, or "loopback" for this machine alone.
         port: 0 for any.
     """
-    return _core.make_id(network, port)
+    return checked(_core.make_id, network, port)
 
 
 @contextlib.contextmanager
@@ -111,7 +111,7 @@ class Runtime:
         if _made is None:
             given = ["python"] if arguments is None else arguments
             with _environment(SUCL_DETERMINISM=determinism):
-                _made, left = _core.start(list(given))
+                _made, left = checked(_core.start, list(given))
             if arguments is not None:
                 arguments[:] = left
         self._core = _made
@@ -127,8 +127,9 @@ class Runtime:
                 ``wait(key, seconds)``, which returns whether the key is there.
         """
         if isinstance(id_or_store, str):
-            return cls(_made=_core.join_by_id(id_or_store, rank, size))
-        return cls(_made=_core.join_by_store(_as_store(id_or_store), rank, size))
+            return cls(_made=checked(_core.join_by_id, id_or_store, rank, size))
+        store = _as_store(id_or_store)
+        return cls(_made=checked(_core.join_by_store, store, rank, size))
 
     @classmethod
     def from_mpi(cls, comm: Any) -> "Runtime":

@@ -414,6 +414,13 @@ class NeighborsAndFunctions(unittest.TestCase):
                 sucl.UserOp(fails).allreduce(comm, np.ones(3)).wait()
         with self.assertRaises(sucl.InvalidCountError):
             op.allreduce(comm.dup(), mine, many)
+        with self.assertRaisesRegex(sucl.InvalidArgumentError, "5 is no function"):
+            sucl.UserOp(5)
+        if SIZE > 1:
+            with self.assertRaisesRegex(sucl.InvalidArgumentError, "returned None"):
+                sucl.UserOp(lambda lower, upper: None).allreduce(comm, np.ones(3)).wait()
+            with self.assertRaisesRegex(TypeError, "Cannot cast"):
+                sucl.UserOp(lambda a, b: a / b).allreduce(comm, np.ones(3, int)).wait()
 
 
 class Communicators(unittest.TestCase):
@@ -439,7 +446,27 @@ class Communicators(unittest.TestCase):
         x += RANK
         comm.blocking.allreduce(x)
         self.assertEqual(x.tolist(), [SIZE * (SIZE - 1) // 2] * 5)
+        comm.blocking.broadcast(memory)
+        part = x[2:].reshape(3, 1)
+        del x
+        with self.assertRaisesRegex(sucl.InvalidMemoryError, "in use by arrays"):
+            memory.free()
+        self.assertEqual(part.ravel().tolist(), [SIZE * (SIZE - 1) // 2] * 3)
+        del part
+        event = comm.allreduce(memory)
+        event.wait()
+        del event
+        comm.wait()
         memory.free()
+        memory.free()
+        with self.assertRaisesRegex(sucl.InvalidMemoryError, "has been freed"):
+            comm.allreduce(memory)
+        for bad in (-1, 1 << 60, 1 << 70, 1.5, None):
+            with self.assertRaises(sucl.InvalidArgumentError):
+                comm.allocate(bad)
+        empty = comm.allocate(0)
+        self.assertEqual(np.asarray(empty).size, 0)
+        empty.free()
 
     def test_compositions(self):
         n = 4
@@ -465,6 +492,29 @@ class Communicators(unittest.TestCase):
 
 class Errors(unittest.TestCase):
     """Every rank makes the same mistake, and all is well afterwards."""
+
+    def test_arguments_of_wrong_types(self):
+        x = np.ones(2)
+        calls = (lambda wrong: comm.broadcast(x, root=wrong),
+                 lambda wrong: comm.send(x, dest=0, tag=wrong),
+                 lambda wrong: comm.group().send(x, dest=wrong),
+                 lambda wrong: sucl.Neighborhood(comm, [wrong], [0]),
+                 lambda wrong: sucl.Neighborhood.grid(comm, [wrong]),
+                 lambda wrong: sucl.UserOp(np.add).reduce(comm, x, root=wrong),
+                 lambda wrong: comm.allgatherv(x, x, [wrong] * SIZE),
+                 lambda wrong: sucl.Runtime.join("an id", wrong, 2))
+        for wrong in (None, 1.5, "0", 1 << 40):
+            for call in calls:
+                with self.assertRaises(sucl.Error):
+                    call(wrong)
+        with self.assertRaisesRegex(sucl.InvalidArgumentError, "the timeout is"):
+            comm.barrier().wait("x")
+        comm.blocking.barrier()
+
+    def test_programs_started_by_a_rank_are_no_rank(self):
+        if RANK == 0:
+            self.assertIn("broadcast", sucl.plans.tune("broadcast", seconds=1, sizes="4:4"))
+        comm.blocking.barrier()
 
     def refused(self, error, text, call):
         for owner in (comm, comm.blocking, comm.persistent):

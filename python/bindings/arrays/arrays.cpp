@@ -127,21 +127,47 @@ nb::object entry(const nb::dict& interface, const char* key) {
   return interface.contains(key) ? nb::object(interface[key]) : nb::object(nb::none());
 }
 
+// The address is in a tuple, or is that of an object with a buffer, which is kept then. Returns how
+// many bytes there are, as far as that is known.
+std::size_t take_data(array_view& view, const nb::object& data, const nb::object& offset,
+                      holdings& held) {
+  if (nb::isinstance<nb::tuple>(data)) {
+    view.pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(nb::tuple(data)[0]));
+    view.read_only = nb::cast<bool>(nb::tuple(data)[1]);
+    return std::numeric_limits<std::size_t>::max();
+  }
+  Py_buffer& buffer = held.hold_buffer();
+  if (PyObject_GetBuffer(data.ptr(), &buffer, PyBUF_SIMPLE) != 0) {
+    held.drop_buffer();
+    throw nb::python_error();
+  }
+  const auto bytes = static_cast<std::size_t>(buffer.len);
+  const std::size_t skipped = offset.is_none() ? 0 : std::min(nb::cast<std::size_t>(offset), bytes);
+  view.pointer = static_cast<std::byte*>(buffer.buf) + skipped;
+  view.read_only = buffer.readonly != 0;
+  return bytes - skipped;
+}
+
 array_view read_interface(nb::handle array, const nb::dict& interface, const char* what,
-                          const char* protocol) {
+                          const char* protocol, holdings& held) {
   const nb::object data = entry(interface, "data"), shape = entry(interface, "shape"),
                    typestr = entry(interface, "typestr"), strides = entry(interface, "strides");
-  if (!nb::isinstance<nb::tuple>(data) || nb::len(data) < 2 || shape.is_none() || typestr.is_none())
+  const bool located =
+      nb::isinstance<nb::tuple>(data) ? nb::len(data) >= 2 : PyObject_CheckBuffer(data.ptr()) != 0;
+  if (!located || shape.is_none() || typestr.is_none())
     fail(errc::invalid_argument,
          std::string(what) + " has an incomplete " + protocol +
              ": data, shape or typestr is missing",
          "Report it to the makers of " + class_of(array));
   array_view view;
-  view.pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(nb::tuple(data)[0]));
-  view.read_only = nb::cast<bool>(nb::tuple(data)[1]);
+  const std::size_t bytes = take_data(view, data, entry(interface, "offset"), held);
   type_of_typestr(nb::cast<std::string>(typestr), what, view.element, view.element_size);
   const auto extents = numbers(shape);
   view.elements = elements_of(extents.data(), extents.size(), view.element_size, what);
+  if (view.element_size > 0 && view.elements > bytes / view.element_size)
+    fail(errc::invalid_memory,
+         std::string(what) + " has more elements than the buffer that its " + protocol + " names",
+         "Report it to the makers of " + class_of(array));
   if (!strides.is_none()) {
     // SYCL's are in elements, those of the others in bytes.
     const bool in_elements = std::strcmp(protocol, sycl_interface) == 0;
@@ -160,10 +186,10 @@ array_view read_interface(nb::handle array, const nb::dict& interface, const cha
 
 // The dictionary that numpy's, CUDA's and SYCL's interfaces share.
 array_view view_of_interface(nb::handle array, const nb::dict& interface, const char* what,
-                             const char* protocol) {
+                             const char* protocol, holdings& held) {
   std::string why = "an entry is of the wrong type";
   try {
-    return read_interface(array, interface, what, protocol);
+    return read_interface(array, interface, what, protocol, held);
   } catch (const nb::python_error& e) {
     why = text_of(e);
   } catch (const std::bad_cast&) {  // of nanobind: it has no more to say
@@ -175,7 +201,7 @@ array_view view_of_interface(nb::handle array, const nb::dict& interface, const 
 
 array_view view_of_sycl(nb::handle array, const nb::dict& interface, const char* what,
                         holdings& held) {
-  array_view view = view_of_interface(array, interface, what, sycl_interface);
+  array_view view = view_of_interface(array, interface, what, sycl_interface, held);
   if (const nb::object offset = entry(interface, "offset"); !offset.is_none())
     view.pointer =
         static_cast<std::byte*>(view.pointer) + nb::cast<std::size_t>(offset) * view.element_size;
@@ -198,7 +224,8 @@ array_view view_of_buffer(nb::handle array, const char* what, holdings& held) {
     const nb::object interface = attribute(array, "__array_interface__", what);
     if (nb::isinstance<nb::dict>(interface)) {
       held.hold(nb::borrow(array));
-      return view_of_interface(array, nb::borrow<nb::dict>(interface), what, "__array_interface__");
+      return view_of_interface(array, nb::borrow<nb::dict>(interface), what, "__array_interface__",
+                               held);
     }
     fail(errc::invalid_memory, std::string(what) + " gives no access to its memory: " + why,
          "Pass an array that has not been released or closed");
@@ -284,8 +311,8 @@ array_view view_of(nb::handle array, const char* what, holdings& held) {
   if (PyObject_CheckBuffer(array.ptr())) return view_of_buffer(array, what, held);
   const nb::object cuda = attribute(array, "__cuda_array_interface__", what);
   if (nb::isinstance<nb::dict>(cuda)) {
-    array_view view =
-        view_of_interface(array, nb::borrow<nb::dict>(cuda), what, "__cuda_array_interface__");
+    array_view view = view_of_interface(array, nb::borrow<nb::dict>(cuda), what,
+                                        "__cuda_array_interface__", held);
     view.on_device = true;
     held.hold(nb::borrow(array));
     return view;
@@ -294,7 +321,7 @@ array_view view_of(nb::handle array, const char* what, holdings& held) {
   const nb::object numpy = attribute(array, "__array_interface__", what);
   if (nb::isinstance<nb::dict>(numpy)) {
     held.hold(nb::borrow(array));
-    return view_of_interface(array, nb::borrow<nb::dict>(numpy), what, "__array_interface__");
+    return view_of_interface(array, nb::borrow<nb::dict>(numpy), what, "__array_interface__", held);
   }
   fail(errc::invalid_argument,
        std::string(what) + " is a " + class_of(array) +

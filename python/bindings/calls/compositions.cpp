@@ -169,7 +169,8 @@ void deallocate(const communicator_handle& c, std::uintptr_t address) {
 void bind_compositions(nb::module_& m) {
   nb::class_<messages>(m, "Group")
       .def(nb::init<const communicator_handle&>(), "communicator"_a)
-      .def("add", &add, "kind"_a, "send"_a.none(), "recv"_a.none(), "root"_a, "source"_a, "tag"_a)
+      .def("add", &add, "kind"_a, "send"_a.none(), "recv"_a.none(), "root"_a.none(),
+           "source"_a.none(), "tag"_a.none())
       .def("add_part", &add_part, "sends"_a, "array"_a, "peer"_a, "tag"_a, "start"_a, "count"_a)
       .def("submit", &submit, "deps"_a.none())
       .def("run", &run, "deps"_a.none());
