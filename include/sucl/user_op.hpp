@@ -64,8 +64,8 @@ SUCL_API ::sycl::event sum_scaled(const communicator& comm, const erased_op& sca
 /// An allreduce is an alltoall of the contributions, a fold of each rank's share and an allgather:
 /// it moves about twice its memory, as a ring does, and needs scratch memory of its size; scans get
 /// all contributions. The rules are those of detail::operations; ranks pass the same function,
-/// which SuCL cannot check. The function must not throw, and where there is an event it is called
-/// from a thread of the SYCL runtime.
+/// which SuCL cannot check. The function must not throw: that ends the communicator on all ranks.
+/// Where there is an event it is called from a thread of the SYCL runtime.
 template <class T>
 class user_op {
  public:

@@ -418,6 +418,7 @@ void communicator::deallocate(void* memory) {
 
 void communicator::refuse(const sucl_operation& record, const error_info& wrong) const {
   sycl_layer::check_alive(state());
+  if (record.kind == sycl_layer::any_call) return state().core().fail_everywhere(wrong);
   state().core().refuse(record, wrong);
 }
 

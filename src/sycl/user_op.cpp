@@ -82,6 +82,25 @@ void keep_until(const ::sycl::event& done, std::shared_ptr<scratch> memory) {
   kept.push_back({done, std::move(memory)});
 }
 
+// Runs what calls the function of the program. If that throws, this rank has no result and nothing
+// to hand on.
+template <class Work>
+void run_or_fail(const communicator& comm, const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& thrown) {
+    error_info why;
+    why.code = errc::invalid_argument;
+    why.rank = comm.rank();
+    why.message = std::string("the function of a user_op has thrown: ") + thrown.what();
+    why.hint = "It must not throw: let it return a value that says what is wrong";
+    sucl_operation none{};
+    none.kind = sycl_layer::any_call;
+    comm.refuse(none, why);
+    throw;
+  }
+}
+
 bool host_reads(const void* pointer, const ::sycl::queue& q) {
   if (!pointer || q.get_device().is_cpu()) return true;
   return ::sycl::get_pointer_type(pointer, q.get_context()) != ::sycl::usm::alloc::device;
@@ -279,9 +298,10 @@ class reduction {
       if (m_blocking) last.wait();
       return last;
     }
-    return on_host({after}, [fold = m_op.on_host, all, n, contributions, step = bytes(n)] {
+    const auto fold_all = [fold = m_op.on_host, all, n, contributions, step = bytes(n)] {
       for (std::size_t r = 1; r < contributions; ++r) fold(all + (r - 1) * step, all + r * step, n);
-    });
+    };
+    return on_host({after}, [fold_all, comm = m_comm] { run_or_fail(comm, fold_all); });
   }
 
   ::sycl::event transform(const void* from, void* to, std::size_t n, const events& deps) {

@@ -167,6 +167,26 @@ int thrown(scene& s, const std::string& form, const std::string& operation) {
                       form);
 }
 
+// On the rank whose function throws the blocking form throws the same.
+int throw_in_user_op(scene& s, const std::string& form) {
+  const sucl::user_op<float> sum([throws = s.is_last()](const float& a, const float& b) {
+    if (throws) throw std::runtime_error("the function's own");
+    return a + b;
+  });
+  std::vector<float> x(form == "small" ? 10 : 100000, 1.0f), sums(x.size());
+  try {
+    if (form == "blocking")
+      (void)sum.allreduce(s.comm, x.front());
+    else
+      sum.allreduce(s.comm, x.data(), sums.data(), x.size()).wait();
+    s.comm.check();
+    s.act("blocking");
+  } catch (const std::exception& e) {
+    return print(s, s.comm.size(), std::string("told: ") + e.what());
+  }
+  return print(s, s.comm.size(), "not told");
+}
+
 int absent(scene& s) {
   s.act("blocking");
   if (s.is_last())
@@ -238,6 +258,7 @@ int run(const std::string& what, const std::string& form, int& argc, char**& arg
   if (what == "world") return make_world(s);
   if (what == "exit") return exit_early(s, form);
   if (what == "absent") return absent(s);
+  if (what == "user_op") return throw_in_user_op(s, form);
   if (what == "deadlock") return deadlock(s, form);
   if (what == "thrown") return thrown(s, "event", "allreduce of 100 fp32 with op max");
   // The error names no root, but the lost rank only.

@@ -289,6 +289,13 @@ void communicator::fail_everywhere(const error_info& info) {
   }
   base::log(base::log_level::error, "runtime", label(), " ends: ", info.message);
   fail_all(info);
+  // Without a timeout ranks that wait in a call look for ends alone.
+  const auto held = hold_control_group();
+  if (!alive()) return;
+  auto lock = m_queue.lock();
+  const communicator_end e = m_queue.end_of_work(false);
+  lock.unlock();
+  show_end(e);
 }
 
 communicator::status communicator::snapshot() {

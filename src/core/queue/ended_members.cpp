@@ -128,8 +128,13 @@ error_info ended_members::describe_end(const ended& how, const std::vector<int>&
                           what);
   error_info lost;
   lost.code = errc::peer_lost;
+  const peer_processes* peers = m_context.owner->peers();
+  const auto failure =
+      peers && how.end.how == manner::failed ? peers->published(m_context.id) : std::nullopt;
   // The member may have left because of another one, which its reason names.
-  if (!reason.empty())
+  if (failure)
+    lost.message = failure->text;
+  else if (!reason.empty())
     lost.message = m_context.label + " cannot be used any more: " + reason;
   else if (how.end.how == manner::died)
     lost.message = names + "died";

@@ -24,6 +24,10 @@
 
 namespace sucl::sycl_layer {
 
+/// The kind of a record for communicator::refuse() where no call is wrong: the communicator ends,
+/// on all ranks.
+inline constexpr sucl_kind any_call = -1;
+
 class communicator_state;
 class gates;
 class packed_memory;
