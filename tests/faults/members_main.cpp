@@ -27,6 +27,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -158,13 +159,22 @@ int exit_early(scene& s, const std::string& how) {
       "blocking");
 }
 
-int thrown(scene& s, const std::string& form, const std::string& operation) {
+int thrown(scene& s, const std::string& form, const std::string& operation, int number = 4) {
   for (int i = 0; i < 3; ++i) s.act("event");
   if (s.is_last()) throw std::runtime_error("the last rank's own reason");
-  return expect_error(s, sucl::errc::peer_lost,
-                      {"communicator 1", "destroyed during stack unwinding",
-                       "this rank waits in operation 4: " + operation + " ["},
-                      form);
+  return expect_error(
+      s, sucl::errc::peer_lost,
+      {"communicator 1", "destroyed during stack unwinding",
+       "this rank waits in operation " + std::to_string(number) + ": " + operation + " ["},
+      form);
+}
+
+// What frees memory on the way waits for no rank.
+int thrown_past_memory(scene& s) {
+  const auto free = [&](float* memory) { s.comm.deallocate(memory); };
+  std::unique_ptr<float, decltype(free)> memory(s.comm.allocate<float>(100), free);
+  if (!s.is_last()) (void)memory.release();
+  return thrown(s, "event", "allreduce of 100 fp32 with op max", 5);
 }
 
 // On the rank whose function throws the blocking form throws the same.
@@ -258,6 +268,7 @@ int run(const std::string& what, const std::string& form, int& argc, char**& arg
   if (what == "world") return make_world(s);
   if (what == "exit") return exit_early(s, form);
   if (what == "absent") return absent(s);
+  if (what == "thrown_memory") return thrown_past_memory(s);
   if (what == "user_op") return throw_in_user_op(s, form);
   if (what == "deadlock") return deadlock(s, form);
   if (what == "thrown") return thrown(s, "event", "allreduce of 100 fp32 with op max");

@@ -198,8 +198,13 @@ compiled_facts communicator::compile(const compile_request& request) {
 
 // Every rank, so that none frees what another one still uses or frees something else.
 bool communicator::may_free(arrival call, const void* memory) {
-  if (std::uncaught_exceptions() > 0) return !m_memory.is_in_use(memory);
+  if (std::uncaught_exceptions() > 0)  // memory of devices is freed by all ranks together
+    return !m_context.backends.device_memory() && !m_memory.is_in_use(memory);
   m_memory.await_use(memory);
+  {
+    const setup_pause operations;
+    m_streams.drain();
+  }
   arriving_call mine{call};
   mine.block = call == arrival::deallocate ? m_memory.number_of_allocated(memory)
                                            : m_memory.number_of_attached(memory);
