@@ -63,6 +63,26 @@ std::vector<::sycl::context> contexts_besides(const ::sycl::context& own) {
   return own_queue(of, has_native_streams(of.get_device()));
 }
 
+#ifdef SYCL_IMPLEMENTATION_ACPP
+// How many queues have no stream, as far as no handler has been told yet: AdaptiveCpp makes a queue
+// also where the device has no memory for its stream, notes an error, and loses what comes there.
+int count_missing_streams() {
+  int missing = 0;
+  ::hipsycl::rt::application::errors().for_each_error([&](const ::hipsycl::rt::result& e) {
+    missing += e.what().find("construct backend stream") != std::string::npos;
+  });
+  return missing;
+}
+
+[[noreturn]] void refuse_without_stream(const ::sycl::device& d) {
+  const bool is_hip = d.get_backend() == ::sycl::backend::hip;
+  if (const auto fault = core::device_errors::of(is_hip, native_number(d)).pending())
+    throw error(*fault);
+  base::fail(errc::out_of_memory, "the device has no memory for a stream",
+             "Free memory of the device first, or make fewer communicators");
+}
+#endif
+
 }  // namespace
 
 void take_errors([[maybe_unused]] ::sycl::queue& own) {
@@ -82,9 +102,15 @@ void take_errors([[maybe_unused]] ::sycl::queue& own) {
     }
   };
   if (!in_order) return ::sycl::queue(like.get_context(), like.get_device(), report);
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  const int missing_before = count_missing_streams();
+#endif
   ::sycl::queue made(like.get_context(), like.get_device(), report,
                      ::sycl::property_list{::sycl::property::queue::in_order()});
-  take_errors(made);  // it may have no stream
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  if (count_missing_streams() > missing_before) refuse_without_stream(like.get_device());
+#endif
+  take_errors(made);
   return made;
 }
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <string>
 
 namespace sucl::order {
 
@@ -24,6 +25,12 @@ struct rank_fixture {
   bool gpu = false;
 };
 extern rank_fixture* g_fixture;
+
+/// Whether the device executes such operations, on its streams.
+inline bool are_on_stream(const communicator& comm, kind k, size_t bytes) {
+  const auto backend = comm.selected_backend(k, bytes);
+  return backend == "kernels" || backend == "nccl" || backend == "rccl";
+}
 
 struct device : ::testing::Test {
   rank_fixture& j = *g_fixture;

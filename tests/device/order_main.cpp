@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -114,7 +115,7 @@ struct streams : device {
   void SetUp() override {
     device::SetUp();
     if (IsSkipped()) return;
-    if (j.world.explain(kind::allreduce, n).find("executed by mpi") != std::string::npos)
+    if (!are_on_stream(j.world, kind::allreduce, n))
       GTEST_SKIP() << "the host executes operations, as where ranks share a GPU and no rule names "
                       "kernels";
   }
@@ -386,8 +387,7 @@ constexpr int content_of(int from, int to, int m, int round) {
 // Messages on the stream wait for nothing on the host; others come in order all the same.
 TEST_F(device, groups_come_in_order) {
   auto& q = j.in_order;
-  const bool on_stream =
-      j.in_order_world.explain(kind::group, 4).find("executed by mpi") == std::string::npos;
+  const bool on_stream = are_on_stream(j.in_order_world, kind::group, 4);
   numbers x(q, offset_of(size, 0)), y(q, offset_of(size, 0)), z(q, 1);
   int *out = x.get(), *in = y.get(), *wrong = z.get();
   const int me = rank, ranks = size;
@@ -420,6 +420,84 @@ TEST_F(device, groups_come_in_order) {
     k->end();
   }
   EXPECT_EQ(z.read()[0], 0);
+}
+
+// More messages in flight than the host has queues for, every receive before every send. On
+// streams they would come in this order on the device, and wait for each other.
+TEST_F(device, receives_may_come_before_all_sends_through_the_host) {
+  if (are_on_stream(j.world, kind::recv, n * sizeof(int)))
+    GTEST_SKIP() << "the device executes messages";
+  constexpr int messages = 26;
+  const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+  numbers x(j.queue, messages * n), y(j.queue, messages * n);
+  int *from = x.get(), *to = y.get();
+  const auto fill = [&](int first) {
+    return each(j.queue, messages * n, {},
+                [=](size_t i) { from[i] = first + static_cast<int>(i); });
+  };
+  fill(0).wait();  // loading a kernel waits for all streams, so also for messages
+  for (int round = 0; round < 3; ++round) {
+    const int mine = 1000 * rank + round;
+    auto cleared = each(j.queue, messages * n, {}, [=](size_t i) { to[i] = -1; });
+    cleared.wait();
+    std::vector<sycl::event> done;
+    const auto part = [](int* of, int m) { return of + static_cast<size_t>(m) * n; };
+    for (int m = 0; m < messages; ++m) done.push_back(j.world.recv(part(to, m), n, previous, m));
+    auto filled = fill(mine);
+    for (int m = 0; m < messages; ++m)
+      done.push_back(j.world.send(part(from, m), n, next, m, {filled}));
+    sycl::event::wait(done);
+    const auto got = y.read();
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(got[i], 1000 * previous + round + static_cast<int>(i)) << i;
+  }
+}
+
+// Copies within the host's memory, which AdaptiveCpp executes beside a GPU's in-order queue.
+TEST_F(device, copies_within_the_host_come_before_an_operation) {
+  constexpr size_t count = size_t{1} << 20;
+  auto& q = j.in_order;
+  int* from = sycl::malloc_host<int>(count, q);
+  int* to = sycl::malloc_host<int>(count, q);
+  for (int round = 0; round < 20; ++round) {
+    for (size_t i = 0; i < count; ++i) from[i] = rank + round + static_cast<int>(i % 61);
+    std::fill_n(to, count, -1);
+    q.memcpy(to, from, count * sizeof(int));
+    j.in_order_world.allreduce(to, count, op::sum).wait();
+    for (size_t i = 0; i < count; ++i)
+      ASSERT_EQ(to[i], sum() - size + size * (round + static_cast<int>(i % 61)))
+          << i << " in round " << round;
+  }
+  sycl::free(from, q);
+  sycl::free(to, q);
+}
+
+// wait() is enough to read what has been received, without the event.
+TEST_F(device, what_is_received_is_there_after_wait) {
+  const int peer = rank ^ 1;
+  if (peer >= size) GTEST_SKIP() << "there is no peer";
+  constexpr size_t count = size_t{1} << 20;  // copied to the device for longer than a call takes
+  numbers x(j.queue, count), y(j.queue, count);
+  int *from = x.get(), *to = y.get(), *seen = sycl::malloc_host<int>(count, j.queue);
+  for (int round = 0; round < 100; ++round) {
+    const int mine = 1000 * rank + round;
+    each(j.queue, count, {}, [=](size_t i) {
+      from[i] = mine + static_cast<int>(i);
+      to[i] = -1;
+    }).wait();
+    if (rank % 2 == 0) {
+      j.world.send(from, count, peer, 3);
+      j.world.recv(to, count, peer, 4);
+    } else {
+      j.world.recv(to, count, peer, 3);
+      j.world.send(from, count, peer, 4);
+    }
+    j.world.wait();
+    j.in_order.memcpy(seen, to, count * sizeof(int)).wait();
+    for (size_t i = 0; i < count; ++i)
+      ASSERT_EQ(seen[i], 1000 * peer + round + static_cast<int>(i)) << i << " in round " << round;
+  }
+  sycl::free(seen, j.queue);
 }
 
 TEST_F(device, communicators_come_and_go) {

@@ -85,6 +85,11 @@ double free_memory() {
   return static_cast<double>(free) / (1 << 20);
 }
 
+bool is_executed_by_device(const communicator& c) {
+  const auto backend = c.selected_backend(kind::allreduce, n * sizeof(int));
+  return backend == "kernels" || backend == "nccl" || backend == "rccl";
+}
+
 std::vector<void*> fill_memory(const sycl::queue& q) {
   std::vector<void*> all;
   for (std::size_t piece = std::size_t{8} << 30; piece >= std::size_t{1} << 20; piece /= 2)
@@ -104,10 +109,19 @@ void memory_full(bench& b, bool everywhere, bool used) {
   b.expect_sum(b.world, "without memory, 16 MiB");
   b.expect_sum(b.world, "without memory, 4 KiB", 1000);
   for (int i = 0; i < 2; ++i) {
-    const auto text = b.error_of(errc::out_of_memory, "dup without memory", [&] { b.world.dup(); });
+    const auto text =
+        b.error_of(errc::out_of_memory, "dup without memory", [&] { (void)b.world.dup(); });
     if (!everywhere) b.expect(text.find("rank 0") != std::string::npos, "names rank 0");
   }
-  b.error_of(errc::out_of_memory, "allocate", [&] { b.world.allocate<int>(std::size_t{1} << 28); });
+  constexpr std::size_t gigabyte = std::size_t{1} << 30;
+  if (is_executed_by_device(b.world)) {
+    b.error_of(errc::out_of_memory, "allocate",
+               [&] { (void)b.world.allocate<std::byte>(gigabyte); });
+  } else {
+    // Of the host's memory, of which there is enough.
+    b.world.deallocate(b.world.allocate<std::byte>(gigabyte));
+    b.say("allocates in the host's memory");
+  }
   b.expect_sum(b.world, "after what failed");
   for (void* p : all) sycl::free(p, b.q);
   b.world.blocking().barrier();
@@ -131,8 +145,22 @@ std::string first_error(bench& b, errc wanted, const std::function<void()>& call
   return {};
 }
 
+// A message to the next rank and one from it, on an out-of-order queue.
+void exchange(const bench& b, communicator& c) {
+  const int peer = c.rank() ^ 1;
+  if (peer >= c.size()) return;
+  const auto send = [&] { c.send(b.x, n, peer); };
+  if (peer > c.rank()) send();
+  c.recv(b.y, n, peer);
+  if (peer < c.rank()) send();
+  c.wait();
+}
+
 void fault(bench& b, const std::string& form) {
   b.expect_sum(b.world, "before");
+  const auto ignore = [](const sycl::exception_list&) {};
+  auto unordered = b.rt.world(sycl::queue{b.q.get_context(), b.q.get_device(), ignore});
+  if (form == "message") exchange(b, unordered);
   const bool mine = b.world.rank() == b.world.size() - 1;
   if (mine) {
     auto* bad = reinterpret_cast<int*>(0x10);
@@ -147,6 +175,8 @@ void fault(bench& b, const std::string& form) {
       b.world.allreduce(b.x, n, op::max);
     else if (form == "blocking")
       b.world.blocking().allreduce(b.x, n, op::max);
+    else if (form == "message")
+      exchange(b, unordered);
     else if (form == "wait")
       b.world.allreduce(b.x, n, op::max), b.world.wait();
     else

@@ -27,6 +27,11 @@ inline void flush_and_enqueue() {
   runtime.get()->dag().flush_sync();
 }
 
+/// Waits for the copies within the host's memory that come before a command of a GPU's queue: for
+/// all of an in-order queue, and for those among `deps`. AdaptiveCpp 24.06 executes them beside the
+/// queue, and takes their events for ones of the device.
+void wait_for_host_copies(const ::sycl::queue& queue, const std::vector<::sycl::event>& deps);
+
 /// All of a buffer, in the form in which AdaptiveCpp keeps account of it. Version 24.06 takes the
 /// range of an accessor for elements of the type and extents that the buffer was made with, also
 /// where it was reinterpreted, and writes beyond its tables if they are more.

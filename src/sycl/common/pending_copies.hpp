@@ -5,6 +5,7 @@
 #include "core/support/backoff.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -22,19 +23,29 @@ class pending_copies {
     std::erase_if(m_copies, [](const copy& c) { return c.is_done(); });
     m_copies.push_back({word, value});
   }
-  /// Waits for those that were added before.
-  void wait() {
+  /// Waits for those that were added before. `check` is called now and then, and throws if they
+  /// will never be done.
+  template <class Check>
+  void wait(const Check& check) {
     std::vector<copy> all;
     {
       const std::lock_guard lock(m_mutex);
       all = m_copies;
     }
+    using clock = std::chrono::steady_clock;
     core::backoff pause(0);
+    auto next_check = clock::now() + between_checks;
     for (const copy& c : all)
-      while (!c.is_done()) pause.after(0);
+      while (!c.is_done()) {
+        pause.after(0);
+        if (clock::now() < next_check) continue;
+        check();
+        next_check = clock::now() + between_checks;
+      }
   }
 
  private:
+  static constexpr std::chrono::milliseconds between_checks{10};
   struct copy {
     std::uint32_t* word;
     std::uint32_t value;

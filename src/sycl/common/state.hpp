@@ -83,7 +83,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   /// Waits for every operation issued so far, and for what streams do once one is done.
   void wait_all() {
     m_core->wait_all();
-    m_copies.wait();
+    m_copies.wait([this] { m_core->check(); });
   }
 
   /// What it has recorded; null: nothing yet.

@@ -91,11 +91,11 @@ std::shared_ptr<gates> gates::of(const ::sycl::queue& queue) {
 gates::gates(const ::sycl::queue& like)
     : m_memory(like), m_is_hip(like.get_device().get_backend() == ::sycl::backend::hip) {
   functions(m_is_hip);
-  while (m_queues.size() < max_queues) m_queues.push_back({own_queue(like, true)});
+  while (m_queues.size() < message_queues::all) m_queues.push_back(own_queue(like, true));
 }
 
 gates::~gates() {
-  for (auto& q : m_queues) q.commands.wait();
+  for (auto& q : m_queues) q.wait();
 }
 
 gates::word gates::take() {
@@ -169,18 +169,14 @@ gates::pooled_buffer gates::take_buffer(std::size_t bytes) {
   return fresh;
 }
 
-std::size_t gates::enter() {
+message_queues::choice gates::enter(bool waits) {
   const std::lock_guard lock(m_mutex);
-  const auto least = std::min_element(
-      m_queues.begin(), m_queues.end(),
-      [](const shared_queue& a, const shared_queue& b) { return a.messages < b.messages; });
-  ++least->messages;
-  return static_cast<std::size_t>(least - m_queues.begin());
+  return m_message_queues.enter(waits);
 }
 
-void gates::leave(std::size_t queue) {
+void gates::leave(const message_queues::choice& c) {
   const std::lock_guard lock(m_mutex);
-  --m_queues[queue].messages;
+  m_message_queues.leave(c);
 }
 
 }  // namespace sucl::sycl_layer

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "sycl/common/implementation.hpp"
+#include "sycl/completion/message_queues.hpp"
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
@@ -56,26 +57,20 @@ class gates {
   };
   pooled_buffer take_buffer(std::size_t bytes);
 
-  /// An in-order queue for the commands of one message, which wait for the program's and for the
-  /// host: messages begin and end in any order. Where more of them are in flight than there are
-  /// queues, some share one.
-  std::size_t enter();
-  ::sycl::queue& at(std::size_t queue) { return m_queues[queue].commands; }
-  void leave(std::size_t queue);
+  /// In-order queues for the commands of one message, which wait for the program's and for the
+  /// host. `waits`: those before it wait for other commands.
+  message_queues::choice enter(bool waits);
+  ::sycl::queue& at(std::size_t queue) { return m_queues[queue]; }
+  void leave(const message_queues::choice& c);
 
  private:
   static constexpr std::size_t page = 1024;  // words that are taken at once
-  // Few, because a stream that waits holds up all those that share its connection to the device.
-  static constexpr std::size_t max_queues = 8;
-  struct shared_queue {
-    ::sycl::queue commands;
-    int messages = 0;
-  };
 
   pinned_memory m_memory;
   bool m_is_hip;
-  std::vector<shared_queue> m_queues;
+  std::vector<::sycl::queue> m_queues;
   std::mutex m_mutex;
+  message_queues m_message_queues;
   std::vector<std::uint32_t*> m_unused;
   std::multimap<std::size_t, pooled_buffer> m_buffers;  ///< by their bytes
 };

@@ -17,9 +17,9 @@ using events = std::vector<::sycl::event>;
 /// What an operation in flight and its commands share.
 struct flight {
   gates* all = nullptr;
-  std::optional<std::size_t> queue;  ///< of the gates; without one it is on the program's
-  gates::word arrived;               ///< set by the device: what the operation waits for is done
-  gates::word done;                  ///< set by the host: the operation is
+  std::optional<message_queues::choice> chosen;  ///< queues of the gates; else the program's
+  gates::word arrived;  ///< set by the device: what the operation waits for is done
+  gates::word done;     ///< set by the host: the operation is
   // The bounce buffer for a message's device memory, where that is not within reach of the backend
   // that executes the message. While a gate is closed the driver may make every call wait, as when
   // the program copies to pageable memory behind it; so these copies are enqueued together with the
@@ -40,6 +40,7 @@ struct flight {
     all->set_on(stream, arrived);
   }
   void leave(void* stream) const {
+    if (chosen) all->wait_on(stream, arrived);  // what has failed is done before it has begun
     all->wait_on(stream, done);
     if (!host.memory || sends) return;
     all->copy_on(stream, address, host.memory, bytes);
@@ -121,7 +122,7 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     if (f.sends && f.host.memory && has_arrived) gates::set(f.host.over);
     if (has_arrived) f.all->give_back(f.arrived);
     f.all->give_back(f.done);
-    if (f.queue) f.all->leave(*f.queue);
+    if (f.chosen) f.all->leave(*f.chosen);
   };
   return watch;
 }
@@ -158,6 +159,27 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
   return event_of_done(queue);
 }
 
+// Nothing comes before it: neither a command to wait for nor a copy.
+bool begins_at_once(const flight& f, const std::vector<buffer_use>& buffers, const events& deps) {
+  return f.chosen && buffers.empty() && deps.empty() && !(f.host.memory && (f.sends || f.keeps));
+}
+
+::sycl::event submit_gated(communicator_state& state, ::sycl::queue& queue,
+                           const std::shared_ptr<flight>& f, const core::ticket& operation,
+                           const std::vector<buffer_use>& buffers, const events& deps) {
+  gates& all = *f->all;
+  if (begins_at_once(*f, buffers, deps)) {
+    gates::set(f->arrived);
+  } else {
+    wait_for_host_copies(queue, deps);
+    submit_before(f->chosen ? all.at(f->chosen->before) : queue, f,
+                  std::make_shared<core::ticket>(operation), buffers, deps);
+  }
+  auto done = submit_after(f->chosen ? all.at(f->chosen->after) : queue, f, buffers);
+  if (f->host.memory && !f->sends) state.copies().add(f->host.over.flag, f->host.over.value);
+  return done;
+}
+
 }  // namespace
 
 ::sycl::event start_gated(communicator_state& state, ::sycl::queue& queue,
@@ -170,7 +192,7 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     return run_through_host(state, queue, record, layout, buffers, deps);
   auto& all = *state.on_device()->gate();
   auto f = std::make_shared<flight>(flight{&all, {}, all.take(), all.take()});
-  if (!in_order) f->queue = all.enter();
+  if (!in_order) f->chosen = all.enter(!deps.empty() || !buffers.empty());
   const auto watch = observer_of(f);
   core::issue_result issued;
   try {
@@ -181,14 +203,14 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     watch.done(watch.context, nullptr);
     throw;
   }
-  if (f->host.memory) {
+  if (f->host.memory)
     core::communicator::use_bounce_buffer(issued.operation, f->host.memory - f->first);
-    if (!f->sends) state.copies().add(f->host.over.flag, f->host.over.value);
-  }
   flush_and_enqueue();  // what the operation waits for may be collected still
-  ::sycl::queue& commands = f->queue ? all.at(*f->queue) : queue;
-  submit_before(commands, f, std::make_shared<core::ticket>(issued.operation), buffers, deps);
-  return submit_after(commands, f, buffers);
+  try {
+    return submit_gated(state, queue, f, issued.operation, buffers, deps);
+  } catch (const ::sycl::exception& e) {
+    refuse_command(state, record, e.what());
+  }
 }
 
 }  // namespace sucl::sycl_layer

@@ -16,6 +16,7 @@
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
@@ -67,6 +68,14 @@ struct pending {
   });
 }
 
+bool uses_host_memory(const sucl_operation& o) {
+  const auto is_of_host = [](const void* address, sucl_memory m) {
+    return address && (m == SUCL_MEMORY_SYSTEM || m == SUCL_MEMORY_HOST);
+  };
+  return is_of_host(o.send, o.send_memory) || is_of_host(o.recv, o.recv_memory) ||
+         std::any_of(o.parts, o.parts + o.part_count, uses_host_memory);
+}
+
 // Each rank's command waits in the one lane of the process, with what the other ranks need to come
 // there behind it.
 void refuse_shared_lane(communicator_state& state, const ::sycl::queue& queue,
@@ -97,6 +106,21 @@ void refuse_shared_lane(communicator_state& state, const ::sycl::queue& queue,
   return done;
 }
 
+void wait_for_host_copies(const ::sycl::queue& queue, const std::vector<::sycl::event>& deps) {
+  // What is submitted instantly to an in-order queue is on its stream, copies as all else.
+  const bool ordered = queue.is_in_order() && !program_submits_instantly();
+  if (!ordered && deps.empty()) return;
+  flush_and_enqueue();
+  const auto device = queue.get_device().AdaptiveCpp_device_id();
+  ::hipsycl::rt::runtime_keep_alive_token runtime;
+  for (const auto& node : runtime.get()->dag().get_group(queue.AdaptiveCpp_hash_code())) {
+    const auto* executor = node->get_assigned_executor();
+    if (!executor || executor->can_execute_on_device(device)) continue;
+    const ::sycl::event copy(node);
+    if (ordered || std::find(deps.begin(), deps.end(), copy) != deps.end()) node->wait();
+  }
+}
+
 // Commands throw nothing here.
 bool hand_over_exceptions() { return false; }
 
@@ -108,6 +132,9 @@ bool idle(const ::sycl::queue& queue) {
                     const core::layouts& layout, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps, bool blocking) {
   if (auto* c = current_capture()) return c->take(state, queue, record, layout, buffers, deps);
+  if (queue.is_in_order() && state.on_device() && state.on_device()->gate() &&
+      uses_host_memory(record))
+    wait_for_host_copies(queue, {});
   if (auto done = start_on_stream(state, queue, record, layout, buffers, deps)) return *done;
   if (state.on_device() && state.on_device()->gate())
     return start_gated(state, queue, record, layout, buffers, deps, blocking);

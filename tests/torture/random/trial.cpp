@@ -106,11 +106,13 @@ bool trial::has_host_address() const {
          (m_memory != conformance::symmetric_memory || !m_party.queue || !m_pool.on_gpu());
 }
 
-// AdaptiveCpp 24.06 takes copies within the host's memory out of the order of a GPU's queue.
+// AdaptiveCpp 24.06 takes copies within the host's memory out of the order of a GPU's queue. Where
+// memory of the communicator's allocate() lies depends on what executes its operations.
 bool trial::is_copied_by_host() const {
 #ifdef SYCL_IMPLEMENTATION_ACPP
-  return m_pool.on_gpu() &&
-         (m_memory == conformance::system_memory || m_memory == conformance::host_memory);
+  if (!m_pool.on_gpu() || conformance::is_buffer(m_memory)) return false;
+  const auto where = ::sycl::get_pointer_type(m_send.data, m_pool.queue().get_context());
+  return where == ::sycl::usm::alloc::host || where == ::sycl::usm::alloc::unknown;
 #else
   return false;
 #endif
