@@ -257,6 +257,26 @@ TEST(device_errors, a_kernel_that_has_failed_ends_the_communicator_on_every_rank
   stream_answer = 0;
 }
 
+// A library fails as well then, and its error would not say why.
+TEST(device_errors, come_before_what_a_library_says) {
+  run(1, [](rank_job& j) {
+    int mine = 1, result = 0, stream = 0;
+    auto t = j.comm.issue_on_stream(sum_of(&mine, &result), {});
+    ASSERT_TRUE(t.has_value());
+    stream_answer = 700;
+    setenv("FAKE_NCCL_FAIL", "ncclAllReduce", 1);
+    j.comm.post_on_stream(*t, &stream);
+    unsetenv("FAKE_NCCL_FAIL");
+    ASSERT_TRUE(t->failure());
+    EXPECT_EQ(t->failure()->code, errc::native);
+    EXPECT_EQ(t->failure()->native_code, 700);
+    EXPECT_NE(t->failure()->message.find("a kernel of this process has failed"), std::string::npos)
+        << t->failure()->message;
+    EXPECT_THROW(j.comm.check(), error);
+  });
+  stream_answer = 0;
+}
+
 TEST(device_errors, of_launches) {
   const core::device_errors errors(error_functions(), nullptr, &stream_answer);
   EXPECT_FALSE(errors.launch());

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/queue/dispatcher.hpp"
 
+#include "core/failure/device_errors.hpp"
 #include "core/failure/peer_processes.hpp"
 #include "core/operation/argument_comparison.hpp"
 #include "core/operation/operation.hpp"
@@ -32,6 +33,19 @@ void name_dead_peers(error_info& info, const communicator_context& c) {
   if (died.empty()) return;
   info.message = ranks_text(died) + (died.size() == 1 ? " has died" : " have died");
   info.hint = "Look for the reason in the output of the named ranks";
+}
+
+// Where a kernel has failed on this rank's device, what a library reports only follows from that:
+// so does a lost peer, which has been told and has ended.
+void name_failed_device(error_info& info, const communicator_context& c) {
+  if (info.backend.empty() || !c.device.errors) return;
+  const auto fault = c.device.errors->pending();
+  if (!fault) return;
+  info.code = fault->code;
+  info.native_code = fault->native_code;
+  info.message = fault->message;
+  info.hint = fault->hint;
+  info.backend.clear();
 }
 
 }  // namespace
@@ -80,6 +94,7 @@ error_info dispatcher::caught(const sucl_operation& record) const {
   }
   if (info.operation.empty()) info.operation = describe(record);
   if (info.rank < 0) info.rank = m_context.rank();
+  name_failed_device(info, m_context);
   name_dead_peers(info, m_context);
   return info;
 }
