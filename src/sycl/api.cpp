@@ -413,7 +413,13 @@ void communicator::deregister_memory(void* memory) {
 }
 void communicator::deallocate(void* memory) {
   const auto step = state().core().begin_step("deallocate");
-  core::in_step(*step, [&] { state().core().deallocate(memory); });
+  core::in_step(*step, [&] {
+    if (std::uncaught_exceptions() == 0) {
+      const core::setup_pause operations;
+      sycl_layer::await_user_ops();
+    }
+    state().core().deallocate(memory);
+  });
 }
 
 void communicator::refuse(const sucl_operation& record, const error_info& wrong) const {

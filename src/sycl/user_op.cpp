@@ -69,17 +69,25 @@ bool is_complete(const ::sycl::event& e) {
          ::sycl::info::event_command_status::complete;
 }
 
-// Keeps scratch until its event, and lets go of what earlier calls have left.
-void keep_until(const ::sycl::event& done, std::shared_ptr<scratch> memory) {
+struct kept_scratch {
   struct entry {
     ::sycl::event done;
     std::shared_ptr<scratch> memory;
   };
-  static auto& kept = *new std::vector<entry>;  // the SYCL runtime may end before this library
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  std::erase_if(kept, [](const entry& e) { return is_complete(e.done); });
-  kept.push_back({done, std::move(memory)});
+  std::mutex mutex;
+  std::vector<entry> all;
+  static kept_scratch& of_process() {
+    static auto& kept = *new kept_scratch;  // the SYCL runtime may end before this library
+    return kept;
+  }
+};
+
+// Keeps scratch until its event, and lets go of what earlier calls have left.
+void keep_until(const ::sycl::event& done, std::shared_ptr<scratch> memory) {
+  kept_scratch& kept = kept_scratch::of_process();
+  const std::lock_guard lock(kept.mutex);
+  std::erase_if(kept.all, [](const auto& e) { return is_complete(e.done); });
+  kept.all.push_back({done, std::move(memory)});
 }
 
 // Runs what calls the function of the program. If that throws, this rank has no result and nothing
@@ -360,6 +368,16 @@ class reduction {
 };
 
 }  // namespace
+
+void sycl_layer::await_user_ops() {
+  kept_scratch& kept = kept_scratch::of_process();
+  std::vector<kept_scratch::entry> all;
+  {
+    const std::lock_guard lock(kept.mutex);
+    all = kept.all;
+  }
+  for (auto& e : all) e.done.wait();
+}
 
 ::sycl::event detail::reduce_by(const communicator& comm, const erased_op& o,
                                 const user_reduction& r, const std::vector<::sycl::event>& deps,
