@@ -173,6 +173,13 @@ sucl_status wait(sucl_port_communicator* c, sucl_port_operation* o, std::int64_t
   });
 }
 
+const char* late(sucl_port_communicator* c, std::int64_t milliseconds) {
+  std::string& text = last().text;
+  text.clear();
+  (void)guarded([&] { text = c->core->ask_who_is_late(std::chrono::milliseconds(milliseconds)); });
+  return text.c_str();
+}
+
 sucl_status arrived(sucl_port_communicator* c, std::int32_t from, std::int32_t tag,
                     std::int32_t* result) {
   return guarded([&] {
@@ -222,8 +229,8 @@ sucl_status check(sucl_port_communicator* c) {
 }
 
 constexpr sucl_port table = {
-    sizeof(sucl_port), 0,       issue, done,   wait,        arrived,   forget,
-    abort_all,         failure, close, stream, begin_group, end_group, check};
+    sizeof(sucl_port), 0,     issue,  done,        wait,      arrived, forget, abort_all,
+    failure,           close, stream, begin_group, end_group, check,   late};
 
 // A capsule that was not taken closes its communicator.
 void drop(PyObject* capsule) {

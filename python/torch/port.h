@@ -69,6 +69,10 @@ typedef struct sucl_port {
   sucl_status (*end_group)(sucl_port_communicator* c);
   /** The first failure of operations that was not told yet. */
   sucl_status (*check)(sucl_port_communicator* c);
+  /** Whom the oldest operation in flight waits for, as "rank 1 has not arrived", asked of the other
+   * ranks for at most so many milliseconds; empty if that is not known. The text is the thread's
+   * own, until its next call. */
+  const char* (*late)(sucl_port_communicator* c, int64_t milliseconds);
 } sucl_port;
 
 /** What is in a capsule named SUCL_PORT_CAPSULE: who takes it closes the communicator, and

@@ -167,9 +167,12 @@ bool work::await(milliseconds timeout) {
     return true;
   }
   if (is_callers) return false;
+  std::string late;
+  for (const auto& o : m_flight.operations)
+    if (late.empty() && !o.done()) late = o.late();
   throw failure(SUCL_ERROR_TIMEOUT,
                 m_parts.title + ": Timed out waiting " + std::to_string(m_parts.limit.count()) +
-                    "ms for the operation to complete",
+                    "ms for the operation to complete" + (late.empty() ? "" : ": " + late),
                 "Look at what the other ranks do, or give the group a longer timeout");
 }
 

@@ -79,6 +79,11 @@ class operation {
     if (m_line->calls().wait(m_line->get(), m_own, ms, &done) != SUCL_SUCCESS) m_line->rethrow();
     return done != 0;
   }
+  /// Whom it waits for, or what is before it: "rank 1 has not arrived"; empty if not known.
+  std::string late() const {
+    constexpr std::int64_t max_ms = 2500;
+    return m_own ? m_line->calls().late(m_line->get(), max_ms) : "";
+  }
 
  private:
   std::shared_ptr<line> m_line;

@@ -135,6 +135,7 @@ void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
   const auto state = c.snapshot();
   if (!state.busy) {
     w.open.reset();
+    if (c.asks_who_is_late()) c.answer_who_is_late("");
     return;
   }
   check_processes(c, w, now);
@@ -147,6 +148,9 @@ void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
     if (all || now >= w.open->deadline) conclude(c, w);
   } else if (now - state.since > m_process.settings().watchdog.timeout) {
     start_query(c, w, now);
+  } else if (c.asks_who_is_late()) {
+    start_query(c, w, now);
+    w.open->is_asked = true;
   }
 }
 
@@ -309,7 +313,28 @@ void watchdog::conclude(communicator& c, watched& w) {
       return send_diagnosis(
           c, w, gone.failure->code,
           query.operation + " of " + c.label() + " cannot finish: " + gone.failure->text);
-  std::vector<int> late, silent, stopped, held;
+  std::vector<int> late;
+  std::string reasons = reasons_of(c, query, late);
+  if (query.is_asked) return c.answer_who_is_late(reasons + shared_process(c, late));
+  const auto seconds = std::chrono::duration<double>(m_process.settings().watchdog.timeout).count();
+  const std::string text = query.operation + " of " + c.label() + " did not finish within " +
+                           std::to_string(seconds).substr(0, 5) + " s: ";
+  if (reasons.empty()) {
+    reasons = "every rank has posted the operation, but it made no progress";
+    if (query.on_stream)
+      reasons +=
+          ". Commands before it on the device's stream may still run; and copies between the "
+          "device "
+          "and pageable memory (of malloc) in one thread hold up what another thread has launched, "
+          "so use pinned memory (sycl::malloc_host) there";
+  }
+  send_diagnosis(c, w, errc::timeout, text + reasons + shared_process(c, late));
+}
+
+// Which ranks hold the operation up, by what they have answered; `late`: have not called it.
+std::string watchdog::reasons_of(const communicator& c, const progress_query& query,
+                                 std::vector<int>& late) const {
+  std::vector<int> silent, stopped, held;
   for (int r = 0; r < c.size(); ++r) {
     const auto& a = query.answers[static_cast<std::size_t>(r)];
     if (!a.given) {
@@ -324,9 +349,6 @@ void watchdog::conclude(communicator& c, watched& w) {
   }
   // Others may be late because they wait for who is stopped.
   if (!stopped.empty()) late.clear();
-  const auto seconds = std::chrono::duration<double>(m_process.settings().watchdog.timeout).count();
-  std::string text = query.operation + " of " + c.label() + " did not finish within " +
-                     std::to_string(seconds).substr(0, 5) + " s: ";
   std::string reasons;
   const auto add = [&](const std::vector<int>& ranks, const char* what) {
     if (!ranks.empty()) reasons += (reasons.empty() ? "" : "; ") + ranks_text(ranks) + what;
@@ -341,16 +363,7 @@ void watchdog::conclude(communicator& c, watched& w) {
   if (reasons.empty() && !query.peers.empty())
     reasons = (query.peers.size() > 1 ? "one of " : "") + ranks_text(query.peers) +
               " has not issued the matching operation";
-  if (reasons.empty()) {
-    reasons = "every rank has posted the operation, but it made no progress";
-    if (query.on_stream)
-      reasons +=
-          ". Commands before it on the device's stream may still run; and copies between the "
-          "device "
-          "and pageable memory (of malloc) in one thread hold up what another thread has launched, "
-          "so use pinned memory (sycl::malloc_host) there";
-  }
-  send_diagnosis(c, w, errc::timeout, text + reasons + shared_process(c, late));
+  return reasons;
 }
 
 void watchdog::notify_failure(const sucl_bootstrap& control, communicator& c,

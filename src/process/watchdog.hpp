@@ -64,6 +64,7 @@ class watchdog {
     std::uint64_t sequence = 0;  ///< 0: point-to-point
     std::vector<int> peers;      ///< of a message
     bool on_stream = false;
+    bool is_asked = false;  ///< by a thread that gives up nothing
     std::chrono::steady_clock::time_point deadline;
     std::vector<answer> answers;
   };
@@ -94,6 +95,8 @@ class watchdog {
   void check_processes(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   void start_query(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   void conclude(communicator& c, watched& w);
+  std::string reasons_of(const communicator& c, const progress_query& query,
+                         std::vector<int>& late) const;
   void send_diagnosis(communicator& c, watched& w, errc code, const std::string& text);
   watched& watched_of(const std::shared_ptr<communicator>& c);
   void forget_ended();

@@ -303,6 +303,25 @@ void communicator::fail_everywhere(const error_info& info) {
   show_end(e);
 }
 
+std::string communicator::ask_who_is_late(std::chrono::milliseconds time) {
+  if (size() == 1 || !m_context.watched()) return {};
+  const std::lock_guard one(m_late.one);
+  std::unique_lock lock(m_late.mutex);
+  m_late.answer.reset();
+  m_late.asks = true;
+  m_context.owner->poll_now();
+  m_late.answered.wait_for(lock, time, [&] { return m_late.answer.has_value(); });
+  m_late.asks = false;
+  return m_late.answer.value_or("");
+}
+
+void communicator::answer_who_is_late(std::string answer) {
+  const std::lock_guard lock(m_late.mutex);
+  m_late.answer = std::move(answer);
+  m_late.asks = false;
+  m_late.answered.notify_all();
+}
+
 communicator::status communicator::snapshot() {
   const auto lock = m_queue.lock();
   status s = m_queue.snapshot();

@@ -20,6 +20,8 @@
 #include "core/support/forked.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -314,6 +316,15 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Checks whether a kernel of this process has failed on the device; then fails likewise.
   void check_device();
 
+  /// Whom the oldest operation in flight waits for, as "rank 1 has not arrived", by what the other
+  /// ranks answer; empty where there is no watchdog, nothing is in flight, or nothing is known
+  /// within `time`. The operation goes on. Any thread but those of SuCL.
+  std::string ask_who_is_late(std::chrono::milliseconds time);
+
+  // For the watchdog: whether a thread asks that, and the answer.
+  bool asks_who_is_late() const { return m_late.asks; }
+  void answer_who_is_late(std::string answer);
+
   // For the watchdog: what is known of this rank's progress.
   using status = progress_status;
   status snapshot();
@@ -355,6 +366,13 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   std::atomic<std::uint64_t> m_seen_diagnosis{0};
   std::atomic<std::uint64_t> m_changes{0};
   std::atomic<bool> m_queued{false};  ///< known to the progress thread
+  struct late_query {
+    std::mutex one;  ///< thread asks at a time
+    std::mutex mutex;
+    std::condition_variable answered;
+    std::optional<std::string> answer;
+    std::atomic<bool> asks{false};
+  } m_late;
   std::atomic<std::uint64_t> m_agreed{0};
   std::atomic<bool> m_awaits_agreement{false};
   std::atomic<bool> m_unwinding{false};  ///< an exception has destroyed its handle
