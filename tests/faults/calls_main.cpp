@@ -185,9 +185,18 @@ void foreign_memory(sucl::runtime& rt) {
            [&] { world.deregister_memory(wrong ? memory : &local); });
   }
   *memory = 1;
-  world.blocking().allreduce(memory, 1, sucl::op::sum);
+  auto kept = world.persistent().allreduce(memory, 1, sucl::op::sum);
+  kept.run();
   if (*memory != static_cast<double>(n)) fail("the sum afterwards is wrong");
   world.deallocate(memory);
+  expect_error("run", sucl::errc::invalid_memory, {"has been deallocated"}, [&] { kept.run(); });
+  expect_error("start", sucl::errc::invalid_memory, {"has been deallocated"},
+               [&] { kept.start().wait(); });
+  double* const another = world.allocate<double>(1);  // maybe there again
+  *another = 1;
+  world.persistent().allreduce(another, 1, sucl::op::sum).run();
+  if (*another != static_cast<double>(n)) fail("the sum on other memory is wrong");
+  world.deallocate(another);
   world.deregister_memory(&local);
   // Of ranks with nothing to register, each passes null.
   for (int i = 0; i < 2; ++i) (void)world.register_memory(odd ? nullptr : &local, odd ? 0 : 1);

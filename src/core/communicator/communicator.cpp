@@ -214,8 +214,7 @@ bool communicator::may_free(arrival call, const void* memory) {
 
 void communicator::deallocate(void* memory) {
   if (!may_free(arrival::deallocate, memory)) return;
-  ++m_changes;
-  m_memory.deallocate(memory);
+  m_memory.deallocate(memory, ++m_changes);
 }
 
 void communicator::detach(void* memory) {

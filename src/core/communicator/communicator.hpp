@@ -246,6 +246,10 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// for any other pointer. While an exception destroys its owner it waits for nothing, and leaves
   /// what is in use to the end of the communicator.
   void deallocate(void* memory);
+  /// Throws if the operation touches memory that was deallocated after changes() was `since`.
+  void check_not_freed(const sucl_operation& record, std::uint64_t since) const {
+    m_memory.check_not_freed(record, since);
+  }
 
   /// Has the kernels of other ranks reach memory of the device too, of any size on each rank, until
   /// detach() of the same; whether all of them do. Collective; blocks.

@@ -119,6 +119,17 @@ ticket communicator_memory::user_of(const void* memory) const {
   return {};
 }
 
+void communicator_memory::check_not_freed(const sucl_operation& record, std::uint64_t since) const {
+  const auto lock = m_queue.lock();
+  for (const block& b : m_freed)
+    if (b.number > since &&
+        may_touch(record, m_context.rank(), m_context.size(), b.memory, b.bytes))
+      base::fail(errc::invalid_memory,
+                 "the memory of this " + std::string(name(static_cast<kind>(record.kind))) +
+                     " has been deallocated since it was made",
+                 "Make the operation anew, on memory that is still there");
+}
+
 bool communicator_memory::is_in_use(const void* memory) const {
   return static_cast<bool>(user_of(memory));
 }
@@ -209,13 +220,16 @@ void communicator_memory::detach(void* memory) {
   if (built_in_comm* device = m_context.backends.device_memory()) device->free(memory);
 }
 
-void communicator_memory::deallocate(void* memory) {
+void communicator_memory::deallocate(void* memory, std::uint64_t change) {
   auto lock = m_queue.lock();
   await_exit(lock);
   const auto known = allocated_at(memory);
   if (known == m_allocated.end())
     base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
                "Pass what allocate() returned, once, to the same communicator");
+  constexpr std::size_t freed_kept = 256;
+  if (m_freed.size() == freed_kept) m_freed.erase(m_freed.begin());
+  m_freed.push_back({memory, change, known->bytes});
   m_allocated.erase(known);
   const auto plain = std::find_if(m_plain.begin(), m_plain.end(),
                                   [&](const auto& own) { return own.get() == memory; });

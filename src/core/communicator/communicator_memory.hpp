@@ -31,13 +31,15 @@ class SUCL_CORE_API communicator_memory {
   // The functions of `communicator` with these names describe them.
 
   void* allocate(std::uint64_t bytes);
-  void deallocate(void* memory);
+  void deallocate(void* memory, std::uint64_t change);
   bool attach(void* memory, std::uint64_t bytes);
   void detach(void* memory);
   /// Of what allocate() has returned, or attach() was given, the number among those; 0: it is none.
   std::uint64_t number_of_allocated(const void* memory) const;
   /// The same on every rank, or `any_block` if `memory` has been given more than once.
   std::uint64_t number_of_attached(const void* memory) const;
+  /// Throws if the operation touches what was deallocated by a later change than `since`.
+  void check_not_freed(const sucl_operation& record, std::uint64_t since) const;
   /// Whether an operation that is not done may touch memory of allocate() or attach().
   bool is_in_use(const void* memory) const;
   /// Returns when no operation does that has been issued so far.
@@ -68,6 +70,7 @@ class SUCL_CORE_API communicator_memory {
   // With the lock of the queue.
   std::uint64_t m_allocations = 0, m_attachments = 0;           ///< so far
   blocks m_allocated, m_attached;                               ///< reached by peers or not
+  blocks m_freed;                                               ///< by change; the last ones
   std::vector<sucl_region> m_common;                            ///< of common_memory()
   std::vector<std::unique_ptr<void, void (*)(void*)>> m_plain;  ///< allocated, not mapped
   std::vector<const void*> m_shared;                            ///< allocated, mapped

@@ -21,6 +21,7 @@ struct prepared {
   std::vector<::sycl::event> deps;
   bool repeats = false;                ///< nothing has to be seen to when it is run but its events
   core::persistent_call run, started;  ///< by the form of the call
+  std::uint64_t changes = 0;           ///< of the communicator, until when its memory is there
 };
 
 }  // namespace sycl_layer
@@ -48,6 +49,7 @@ persistent persistent_communicator::submit(detail::request& request, const event
   made->state = m_state;
   made->deps = deps;
   check_alive(*made);
+  made->changes = m_state->core().changes();
   detail::request own = request;
   std::size_t next = 0;
   for (const detail::counts** list :
@@ -76,8 +78,14 @@ sycl_layer::prepared& persistent::operation() const {
   if (!m_operation)
     base::fail(errc::shut_down, "the persistent operation is empty",
                "Make one by communicator::persistent()");
-  check_alive(*m_operation);
-  return *m_operation;
+  sycl_layer::prepared& p = *m_operation;
+  check_alive(p);
+  const core::communicator& core = p.state->core();
+  if (const auto changes = core.changes(); changes != p.changes) {
+    core.check_not_freed(p.call.record, p.changes);
+    p.changes = changes;
+  }
+  return p;
 }
 
 ::sycl::event persistent::start(const std::vector<::sycl::event>& deps) {
