@@ -234,6 +234,23 @@ void freed_in_flight(sucl::runtime& rt) {
   report_failures(world);
 }
 
+// What was recorded on memory that is freed before its replay.
+void freed_before_replay(sucl::runtime& rt) {
+  sycl::queue queue{sycl::cpu_selector_v, sycl::property::queue::in_order{}};
+  auto world = rt.world(), comm = rt.world(queue);
+  double* const memory = comm.allocate<double>(1);
+  *memory = 1;
+  auto step = comm.record(queue, [&] { comm.allreduce(memory, 1, sucl::op::sum); });
+  step.replay().wait();
+  if (*memory != world.size()) fail("the sum of the replay is wrong");
+  comm.deallocate(memory);
+  expect_error("replay", sucl::errc::invalid_memory, {"has been deallocated"}, [&] {
+    step.replay().wait();
+    comm.check();
+  });
+  report_failures(world);
+}
+
 // The mock backend fails at its third operation, everywhere.
 void backend(sucl::runtime& rt) {
   const auto check = [](const sucl::error_info& e) {
@@ -333,6 +350,7 @@ int main(int argc, char** argv) {
       {"management", management},
       {"foreign_memory", foreign_memory},
       {"freed_in_flight", freed_in_flight},
+      {"freed_before_replay", freed_before_replay},
       {"backend", backend},
       {"one_rank", one_rank},
       {"missing", missing},

@@ -38,7 +38,23 @@ void fail_overlap(const recorded_operation& o, communicator_state& state) {
   throw error(std::move(info));
 }
 
+// So that ranks whose memory is still there do not wait for it.
+void check_memory_is_there(recorded_operation& o, communicator_state& state) {
+  const std::uint64_t changes = state.core().changes();
+  if (changes == o.changes) return;
+  try {
+    state.core().check_not_freed(o.record, o.changes);
+  } catch (const error& e) {
+    error_info info = e.info();
+    info.rank = state.core().rank();
+    state.core().fail_everywhere(info);
+    throw error(std::move(info));
+  }
+  o.changes = changes;
+}
+
 void issue_by(communicator_state& state, recorded_operation& o, const host_buffers& memory) {
+  check_memory_is_there(o, state);
   if (!o.order->begin(o.position)) fail_overlap(o, state);
   try {
     set(o, memory);
@@ -90,7 +106,8 @@ recorded_operation::recorded_operation(communicator_state& of, const resolved& c
       queue(on),
       record(call.record),
       parts(call.parts),
-      layout(call.layout) {
+      layout(call.layout),
+      changes(of.core().changes()) {
   record.parts = parts.data();
   core::keep_arrays(record, of.core().size(), arrays);
 }

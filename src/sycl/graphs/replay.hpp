@@ -54,7 +54,8 @@ struct recorded_operation {
   std::shared_ptr<replay_order> order;
   std::uint32_t position = 0;  ///< in that order
   bool is_recorded = false;
-  core::ticket pending;  ///< between issue() and await()
+  std::uint64_t changes = 0;  ///< of the communicator, until when its memory is there
+  core::ticket pending;       ///< between issue() and await()
 };
 
 /// One after another in one host task. None but the first uses buffers.
