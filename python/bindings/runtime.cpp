@@ -33,7 +33,12 @@ rendezvous_store store_of(const nb::object& object) {
   };
   store.wait = [object](const std::string& key, std::chrono::milliseconds limit) {
     const nb::gil_scoped_acquire gil;
-    return nb::cast<bool>(object.attr("wait")(key, static_cast<double>(limit.count()) / 1000));
+    const nb::object came = object.attr("wait")(key, static_cast<double>(limit.count()) / 1000);
+    if (!nb::isinstance<nb::bool_>(came))
+      fail(errc::invalid_argument,
+           "the store's wait() has returned " + nb::cast<std::string>(nb::repr(came)),
+           "Return True once the key is there, and False when the time is over");
+    return nb::cast<bool>(came);
   };
   return store;
 }

@@ -66,6 +66,14 @@ class Arrays(unittest.TestCase):
             strides=(3, 1), typestr="<f8", version=1, syclobj=None)
         self.assertEqual(seen(form), ("fp64", 8, 6, False, x.ctypes.data + 48))
 
+    def test_a_buffer_may_be_the_data_of_an_interface(self):
+        memory = bytearray(64)
+        where = np.frombuffer(memory, "u1").ctypes.data
+        for data, read_only in ((memory, False), (memoryview(memory).toreadonly(), True)):
+            form = support.OnlyInterface("__array_interface__", data=data, offset=16, shape=(2, 3),
+                                         typestr="<f8", version=3)
+            self.assertEqual(seen(form), ("fp64", 8, 6, read_only, where + 16))
+
     def test_what_cannot_be_used_is_an_error(self):
         dead = memoryview(bytearray(8))
         dead.release()
@@ -82,6 +90,12 @@ class Arrays(unittest.TestCase):
             (numpy_like(data=()), sucl.InvalidArgumentError, "incomplete"),
             (numpy_like(data=("a", False)), sucl.InvalidArgumentError, "makes no sense"),
             (numpy_like(shape=4), sucl.InvalidArgumentError, "not iterable"),
+            (numpy_like(data=bytearray(8)), sucl.InvalidMemoryError, "more elements than the"),
+            (numpy_like(data=bytearray(99), offset="a"), sucl.InvalidArgumentError,
+             "makes no sense"),
+            (support.OnlyInterface("__sycl_usm_array_interface__", data=(1, False), shape=(1,),
+                                   typestr="<f8", offset="a", syclobj=None),
+             sucl.InvalidArgumentError, "makes no sense"),
             (numpy_like(typestr=5), sucl.InvalidArgumentError, "makes no sense"),
             (numpy_like(typestr="<f99999999999999999999"), sucl.InvalidCountError, "larger than"),
             (numpy_like(shape=(-4,)), sucl.InvalidCountError, "extent of -4"),

@@ -59,6 +59,11 @@ class BrokenStore(FolderStore):
     wait = put
 
 
+class ForgetfulStore(FolderStore):
+    def wait(self, key, seconds):
+        super().wait(key, seconds)
+
+
 def by_id(rank, size):
     import sucl
 
@@ -99,6 +104,12 @@ def by_broken_store(rank, size):
     return sucl.Runtime.join(BrokenStore(os.environ["STORE"]), rank, size)
 
 
+def by_forgetful_store(rank, size):
+    import sucl
+
+    return sucl.Runtime.join(ForgetfulStore(os.environ["STORE"]), rank, size)
+
+
 class Start(unittest.TestCase):
     def job(self, how, size=2, **variables):
         code = RANK.format(here=str(Path(__file__).parent), how=f"{how}(r, p)")
@@ -133,6 +144,9 @@ class Start(unittest.TestCase):
         status, said = self.job("by_broken_store")
         self.assertNotIn(0, status)
         self.assertIn("this store is broken", said)
+        status, said = self.job("by_forgetful_store")
+        self.assertNotIn(0, status)
+        self.assertIn("the store's wait() has returned None", said)
 
 
 if __name__ == "__main__":

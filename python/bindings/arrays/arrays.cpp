@@ -160,8 +160,14 @@ array_view read_interface(nb::handle array, const nb::dict& interface, const cha
              ": data, shape or typestr is missing",
          "Report it to the makers of " + class_of(array));
   array_view view;
-  const std::size_t bytes = take_data(view, data, entry(interface, "offset"), held);
+  // SYCL's offsets and strides are in elements, those of the others in bytes.
+  const bool in_elements = std::strcmp(protocol, sycl_interface) == 0;
+  const nb::object offset = entry(interface, "offset");
+  const std::size_t bytes = take_data(view, data, offset, held);
   type_of_typestr(nb::cast<std::string>(typestr), what, view.element, view.element_size);
+  if (in_elements && !offset.is_none())
+    view.pointer =
+        static_cast<std::byte*>(view.pointer) + nb::cast<std::size_t>(offset) * view.element_size;
   const auto extents = numbers(shape);
   view.elements = elements_of(extents.data(), extents.size(), view.element_size, what);
   if (view.element_size > 0 && view.elements > bytes / view.element_size)
@@ -169,8 +175,6 @@ array_view read_interface(nb::handle array, const nb::dict& interface, const cha
          std::string(what) + " has more elements than the buffer that its " + protocol + " names",
          "Report it to the makers of " + class_of(array));
   if (!strides.is_none()) {
-    // SYCL's are in elements, those of the others in bytes.
-    const bool in_elements = std::strcmp(protocol, sycl_interface) == 0;
     const auto steps = numbers(strides);
     if (steps.size() != extents.size() ||
         !in_order(extents.data(), steps.data(), static_cast<int>(extents.size()),
@@ -202,9 +206,6 @@ array_view view_of_interface(nb::handle array, const nb::dict& interface, const 
 array_view view_of_sycl(nb::handle array, const nb::dict& interface, const char* what,
                         holdings& held) {
   array_view view = view_of_interface(array, interface, what, sycl_interface, held);
-  if (const nb::object offset = entry(interface, "offset"); !offset.is_none())
-    view.pointer =
-        static_cast<std::byte*>(view.pointer) + nb::cast<std::size_t>(offset) * view.element_size;
   view.on_device = true;
   // dpctl says of bare memory always that it is read-only.
   if (nb::hasattr(array, "copy_from_host")) view.read_only = false;
