@@ -416,7 +416,7 @@ void communicator::deallocate(void* memory) {
   core::in_step(*step, [&] {
     if (std::uncaught_exceptions() == 0) {
       const core::setup_pause operations;
-      sycl_layer::await_user_ops();
+      sycl_layer::await_user_ops(*this);
     }
     state().core().deallocate(memory);
   });

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -73,6 +74,7 @@ struct kept_scratch {
   struct entry {
     ::sycl::event done;
     std::shared_ptr<scratch> memory;
+    const void* of;  ///< the members of its communicator
   };
   std::mutex mutex;
   std::vector<entry> all;
@@ -83,11 +85,12 @@ struct kept_scratch {
 };
 
 // Keeps scratch until its event, and lets go of what earlier calls have left.
-void keep_until(const ::sycl::event& done, std::shared_ptr<scratch> memory) {
+void keep_until(const ::sycl::event& done, std::shared_ptr<scratch> memory,
+                const communicator& of) {
   kept_scratch& kept = kept_scratch::of_process();
   const std::lock_guard lock(kept.mutex);
   std::erase_if(kept.all, [](const auto& e) { return is_complete(e.done); });
-  kept.all.push_back({done, std::move(memory)});
+  kept.all.push_back({done, std::move(memory), &of.members()});
 }
 
 // Runs what calls the function of the program. If that throws, this rank has no result and nothing
@@ -258,7 +261,7 @@ class reduction {
         h.host_task([memory] {});
       });
 #endif
-    keep_until(last, memory);
+    keep_until(last, memory, m_comm);
     return last;
   }
 
@@ -369,12 +372,14 @@ class reduction {
 
 }  // namespace
 
-void sycl_layer::await_user_ops() {
+// Other ranks may call those of other communicators after this.
+void sycl_layer::await_user_ops(const communicator& of) {
   kept_scratch& kept = kept_scratch::of_process();
   std::vector<kept_scratch::entry> all;
   {
     const std::lock_guard lock(kept.mutex);
-    all = kept.all;
+    std::copy_if(kept.all.begin(), kept.all.end(), std::back_inserter(all),
+                 [&](const auto& e) { return e.of == &of.members(); });
   }
   for (auto& e : all) e.done.wait();
 }

@@ -230,6 +230,16 @@ void freed_in_flight(sucl::runtime& rt) {
     const double expected = round % 2 == 0 ? world.size() * (world.size() + 1) / 2.0 : 0;
     if (std::count(sums.begin(), sums.end(), expected) != std::ssize(sums)) fail("a sum is wrong");
   }
+  // What others call on another communicator later is not awaited.
+  auto other = world.dup();
+  std::vector<double> largest(few), mine(few, world.rank() + 1.0);
+  double* const unused = world.allocate<double>(1);
+  const bool late = world.rank() == 0;
+  if (late) world.deallocate(unused);
+  sycl::event done = larger.allreduce(other, mine.data(), largest.data(), few);
+  if (!late) world.deallocate(unused);
+  done.wait();
+  if (largest.back() != world.size()) fail("the largest is wrong");
   world.check();
   report_failures(world);
 }

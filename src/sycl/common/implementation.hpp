@@ -28,9 +28,9 @@ namespace sucl::sycl_layer {
 /// on all ranks.
 inline constexpr sucl_kind any_call = -1;
 
-/// Returns when the reductions by functions of the program are done that this process has issued:
-/// the core does not know what they do after their last collective.
-void await_user_ops();
+/// Returns when the reductions by functions of the program are done that were issued on it: the
+/// core does not know what they do after their last collective.
+void await_user_ops(const communicator& of);
 
 class communicator_state;
 class gates;
