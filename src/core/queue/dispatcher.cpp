@@ -35,17 +35,23 @@ void name_dead_peers(error_info& info, const communicator_context& c) {
   info.hint = "Look for the reason in the output of the named ranks";
 }
 
-// Where a kernel has failed on this rank's device, what a library reports only follows from that:
-// so does a lost peer, which has been told and has ended.
-void name_failed_device(error_info& info, const communicator_context& c) {
-  if (info.backend.empty() || !c.device.errors) return;
-  const auto fault = c.device.errors->pending();
-  if (!fault) return;
-  info.code = fault->code;
-  info.native_code = fault->native_code;
-  info.message = fault->message;
-  info.hint = fault->hint;
+void replace_cause(error_info& info, const error_info& cause) {
+  info.code = cause.code;
+  info.native_code = cause.native_code;
+  info.message = cause.message;
+  info.hint = cause.hint;
   info.backend.clear();
+}
+
+// What a library reports may only follow from a kernel that has failed on this rank's device, as a
+// lost peer that has been told and has ended; or a peer says why it ends before it is lost.
+void name_first_cause(error_info& info, const communicator_context& c) {
+  if (info.backend.empty()) return;
+  if (c.device.errors)
+    if (const auto fault = c.device.errors->pending()) return replace_cause(info, *fault);
+  const peer_processes* peers = c.owner->peers();
+  if (info.code != errc::peer_lost || !peers) return;
+  if (const auto published = peers->published(c.id)) replace_cause(info, info_of(*published));
 }
 
 }  // namespace
@@ -94,7 +100,7 @@ error_info dispatcher::caught(const sucl_operation& record) const {
   }
   if (info.operation.empty()) info.operation = describe(record);
   if (info.rank < 0) info.rank = m_context.rank();
-  name_failed_device(info, m_context);
+  name_first_cause(info, m_context);
   name_dead_peers(info, m_context);
   return info;
 }
