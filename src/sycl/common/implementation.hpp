@@ -22,6 +22,10 @@
 #include <string>
 #include <vector>
 
+namespace sucl {
+class communicator;
+}
+
 namespace sucl::sycl_layer {
 
 /// The kind of a record for communicator::refuse() where no call is wrong: the communicator ends,
