@@ -97,17 +97,23 @@ void keep_until(const ::sycl::event& done, std::shared_ptr<scratch> memory,
 // to hand on.
 template <class Work>
 void run_or_fail(const communicator& comm, const Work& work) {
-  try {
-    work();
-  } catch (const std::exception& thrown) {
+  const auto fail = [&](const std::string& thrown) {
     error_info why;
     why.code = errc::invalid_argument;
     why.rank = comm.rank();
-    why.message = std::string("the function of a user_op has thrown: ") + thrown.what();
+    why.message = "the function of a user_op has thrown" + thrown;
     why.hint = "It must not throw: let it return a value that says what is wrong";
     sucl_operation none{};
     none.kind = sycl_layer::any_call;
     comm.refuse(none, why);
+  };
+  try {
+    work();
+  } catch (const std::exception& thrown) {
+    fail(std::string(": ") + thrown.what());
+    throw;
+  } catch (...) {
+    fail("");
     throw;
   }
 }
