@@ -49,12 +49,13 @@ class _Fold:
                 raise InvalidArgumentError.of("the function of the reduction has returned None",
                                               "Return the combinations of the elements")
             numpy.copyto(into, folded, casting="same_kind")
-        except BaseException as error:  # SuCL has no way for it: it is raised where one waits
+        except BaseException as error:
             self.raised.append(error)
+            raise
 
-    def check(self):
-        if self.raised:
-            raise self.raised[0]
+    def cause_of(self, error: Exception) -> BaseException:
+        """What the function has raised, before SuCL's error of it."""
+        return self.raised[0] if self.raised else error
 
 
 class _Reduction(Event):
@@ -67,14 +68,16 @@ class _Reduction(Event):
         self._fold = fold
 
     def wait(self, timeout: Optional[float] = None) -> bool:
-        done = super().wait(timeout)
-        if done:
-            self._fold.check()
-        return done
+        try:
+            return super().wait(timeout)
+        except Exception as error:
+            raise self._fold.cause_of(error) from None
 
     def __await__(self):
-        yield from super().__await__()
-        self._fold.check()
+        try:
+            return (yield from super().__await__())
+        except Exception as error:
+            raise self._fold.cause_of(error) from None
 
 
 class UserOp:
@@ -90,7 +93,7 @@ class UserOp:
     lower ranks, and those of higher ranks at the same indices. It writes to neither and keeps
     neither. It returns their combinations, of the same type or one that numpy casts to it by
     ``same_kind``: not floats for integers. It may be called by any thread. What it raises is raised
-    by this rank's call or event; the results are undefined then, and other ranks get no error.
+    by this rank's call or event, and ends the communicator on all ranks.
 
     Arrays are in memory that the host reads. The first argument of each reduction is a communicator
     or its blocking form. Where `recv` is not given the operation works in place.
@@ -108,8 +111,11 @@ class UserOp:
     def _go(self, on, kind, send, recv, counts=(), root=0, deps=None):
         fold = _Fold(self._function, _numpy_dtype(send, self._dtype))
         blocking = isinstance(on, BlockingOperations)
-        core = checked(_core.reduce_by, on._core, KINDS[kind], send, recv, list(counts), root, fold,
-                       _events(deps), blocking)
+        try:
+            core = checked(_core.reduce_by, on._core, KINDS[kind], send, recv, list(counts), root,
+                           fold, _events(deps), blocking)
+        except Exception as error:
+            raise fold.cause_of(error) from None
         event = _Reduction(core, fold)
         if not blocking:
             return event

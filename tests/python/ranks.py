@@ -405,22 +405,10 @@ class NeighborsAndFunctions(unittest.TestCase):
         half = np.full(3, RANK + 1, ml_dtypes.bfloat16)
         sucl.UserOp(np.maximum).allreduce(comm, half).wait()
         self.assertEqual(half.tolist(), [SIZE] * 3)
-
-        def fails(lower, upper):
-            raise ZeroDivisionError("by the program")
-
-        if SIZE > 1:
-            with self.assertRaisesRegex(ZeroDivisionError, "by the program"):
-                sucl.UserOp(fails).allreduce(comm, np.ones(3)).wait()
         with self.assertRaises(sucl.InvalidCountError):
             op.allreduce(comm.dup(), mine, many)
         with self.assertRaisesRegex(sucl.InvalidArgumentError, "5 is no function"):
             sucl.UserOp(5)
-        if SIZE > 1:
-            with self.assertRaisesRegex(sucl.InvalidArgumentError, "returned None"):
-                sucl.UserOp(lambda lower, upper: None).allreduce(comm, np.ones(3)).wait()
-            with self.assertRaisesRegex(TypeError, "Cannot cast"):
-                sucl.UserOp(lambda a, b: a / b).allreduce(comm, np.ones(3, int)).wait()
 
 
 class Communicators(unittest.TestCase):
@@ -512,7 +500,7 @@ class Errors(unittest.TestCase):
         comm.blocking.barrier()
 
     def test_programs_started_by_a_rank_are_no_rank(self):
-        if RANK == 0:
+        if SIZE == 2 and RANK == 0:
             self.assertIn("broadcast", sucl.plans.tune("broadcast", seconds=1, sizes="4:4"))
         comm.blocking.barrier()
 

@@ -9,6 +9,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <stdexcept>
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -24,8 +26,8 @@ std::shared_ptr<nb::object> held_function(const nb::object& function) {
           }};
 }
 
-// Has Python see elements of lower ranks, and those of higher ones, which it replaces. It catches
-// what it raises.
+// Has Python see elements of lower ranks, and those of higher ones, which it replaces. What it
+// raises outlives Python where SYCL keeps it.
 auto fold_by(const nb::object& function, std::size_t element_size) {
   return [held = held_function(function), element_size](const void* lower, void* upper,
                                                         std::size_t count) {
@@ -36,7 +38,15 @@ auto fold_by(const nb::object& function, std::size_t element_size) {
       return nb::steal(
           PyMemoryView_FromMemory(static_cast<char*>(const_cast<void*>(memory)), bytes, how));
     };
-    (*held)(view(lower, PyBUF_READ), view(upper, PyBUF_WRITE));
+    std::string raised;
+    try {
+      (*held)(view(lower, PyBUF_READ), view(upper, PyBUF_WRITE));
+      return;
+    } catch (const nb::python_error& e) {
+      raised = nb::cast<std::string>(nb::str(e.type().attr("__name__"))) + ": " +
+               nb::cast<std::string>(nb::str(e.value()));
+    }
+    throw std::runtime_error(raised);
   };
 }
 
