@@ -264,6 +264,8 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   /// For interfaces of other languages: what they find wrong with a call is reported to the other
   /// ranks as what the library finds is.
   void refuse(const sucl_operation& record, const error_info& wrong) const;
+  /// Ends it on all ranks, for what this one has found.
+  void fail(const error_info& why) const;
   explicit communicator(std::shared_ptr<sycl_layer::communicator_state> state)
       : m_state(std::move(state)) {}
   /// @endcond

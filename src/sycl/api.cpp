@@ -424,8 +424,12 @@ void communicator::deallocate(void* memory) {
 
 void communicator::refuse(const sucl_operation& record, const error_info& wrong) const {
   sycl_layer::check_alive(state());
-  if (record.kind == sycl_layer::any_call) return state().core().fail_everywhere(wrong);
   state().core().refuse(record, wrong);
+}
+
+void communicator::fail(const error_info& why) const {
+  sycl_layer::check_alive(state());
+  state().core().fail_everywhere(why);
 }
 
 void communicator::wait() const { state().wait_all(); }

@@ -103,9 +103,7 @@ void run_or_fail(const communicator& comm, const Work& work) {
     why.rank = comm.rank();
     why.message = "the function of a user_op has thrown" + thrown;
     why.hint = "It must not throw: let it return a value that says what is wrong";
-    sucl_operation none{};
-    none.kind = sycl_layer::any_call;
-    comm.refuse(none, why);
+    comm.fail(why);
   };
   try {
     work();

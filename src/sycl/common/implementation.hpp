@@ -28,10 +28,6 @@ class communicator;
 
 namespace sucl::sycl_layer {
 
-/// The kind of a record for communicator::refuse() where no call is wrong: the communicator ends,
-/// on all ranks.
-inline constexpr sucl_kind any_call = -1;
-
 /// Returns when the reductions by functions of the program are done that were issued on it: the
 /// core does not know what they do after their last collective.
 void await_user_ops(const communicator& of);
