@@ -9,6 +9,7 @@ import numpy as np
 import sucl
 
 comm = sucl.world()
+with_queue = sucl.runtime().world("cpu")
 LAST = comm.rank == comm.size - 1
 
 
@@ -43,7 +44,7 @@ for function, kind, text in ((raises, ZeroDivisionError, "by the program"),
                              (returns_floats, TypeError, "Cannot cast")):
     # Each rank folds few elements itself, so that others have a result; many are folded in shares.
     for on, size in ((comm.dup(), 3), (comm.dup().blocking, 3), (comm.dup(), 9999),
-                     (comm.dup().blocking, 9999)):
+                     (comm.dup().blocking, 9999), (with_queue.dup(), 9999)):
         error = error_of(function, on, size)
         wanted = kind if LAST else sucl.Error
         if not LAST and size == 3 and error is None:
