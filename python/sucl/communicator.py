@@ -55,10 +55,11 @@ class Event:
         if timeout is None:
             return self._core.wait(-1.0)
         try:
-            return self._core.wait(max(0.0, timeout))
+            seconds = float(max(0.0, timeout))
         except TypeError:
             raise InvalidArgumentError.of(f"the timeout is {timeout!r}",
                                           "Pass a number of seconds, or None") from None
+        return self._core.wait(seconds)
 
     def done(self) -> bool:
         """Whether the operation is done. Does not wait."""
