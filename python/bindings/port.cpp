@@ -174,10 +174,10 @@ sucl_status wait(sucl_port_communicator* c, sucl_port_operation* o, std::int64_t
 }
 
 const char* late(sucl_port_communicator* c, std::int64_t milliseconds) {
-  std::string& text = last().text;
-  text.clear();
-  (void)guarded([&] { text = c->core->ask_who_is_late(std::chrono::milliseconds(milliseconds)); });
-  return text.c_str();
+  std::string late;
+  (void)guarded([&] { late = c->core->ask_who_is_late(std::chrono::milliseconds(milliseconds)); });
+  last().text = std::move(late);
+  return last().text.c_str();
 }
 
 sucl_status arrived(sucl_port_communicator* c, std::int32_t from, std::int32_t tag,

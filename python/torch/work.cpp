@@ -167,9 +167,9 @@ bool work::await(milliseconds timeout) {
     return true;
   }
   if (is_callers) return false;
-  std::string late;
-  for (const auto& o : m_flight.operations)
-    if (late.empty() && !o.done()) late = o.late();
+  const auto& all = m_flight.operations;
+  const auto pending = std::find_if(all.begin(), all.end(), [](auto& o) { return !o.done(); });
+  const std::string late = pending == all.end() ? "" : pending->late();
   throw failure(SUCL_ERROR_TIMEOUT,
                 m_parts.title + ": Timed out waiting " + std::to_string(m_parts.limit.count()) +
                     "ms for the operation to complete" + (late.empty() ? "" : ": " + late),
