@@ -258,7 +258,9 @@ class interposer {
 
   /// Starts a persistent request that is in the table.
   int start_prepared(pending& r);
-  /// Takes the output out of a request of SuCL that is done. Returns MPI's code.
+  /// Takes the output out of a request that is done, once. Returns MPI's code.
+  int deliver(pending& r);
+  /// Ends a request of SuCL that is done, with its output if no function has said so before.
   int finish(pending& r);
   /// One that is not in the table any more has been freed.
   void release_prepared(pending& r);

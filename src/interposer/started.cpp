@@ -10,6 +10,8 @@
 #include "interposer/next.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace sucl::interposer {
 
@@ -248,17 +250,27 @@ int interposer::start_prepared(pending& r) {
   return code;
 }
 
-int interposer::finish(pending& r) {
-  int code = MPI_SUCCESS;
-  if (const auto& failure = r.operation.failure()) {
-    code = report(error(*failure), m_requests.native_of(r));
-  } else {
+int interposer::deliver(pending& r) {
+  std::optional<error> failed;
+  {
+    const std::lock_guard lock(r.delivery);
+    if (std::exchange(r.delivered, true)) return r.outcome;
     try {
-      code = r.what.finish();
+      if (r.own())
+        r.outcome = r.what.finish();
+      else if (r.staged)
+        r.staged->store();
     } catch (const error& e) {
-      code = report(e, m_requests.native_of(r));
+      failed = e;
     }
   }
+  if (failed) r.outcome = report(*failed, m_requests.native_of(r));
+  return r.outcome;
+}
+
+int interposer::finish(pending& r) {
+  const auto& failure = r.operation.failure();
+  const int code = failure ? report(error(*failure), m_requests.native_of(r)) : deliver(r);
   if (!r.persistent) r.what.release_handles();
   return code;
 }

@@ -111,7 +111,7 @@ class batch {
       code = m_self->finish(r);
       if (!r.persistent) m_handles[index] = MPI_REQUEST_NULL;
     } else if (r.staged) {
-      code = interposer::store(*r.staged, m_self->table().native_of(r));
+      code = m_self->deliver(r);
     }
     m_self->table().close(r);
     return code;
@@ -295,6 +295,14 @@ pending* own(const MPI_Request* handle) {
   return r && r->own() ? r : nullptr;
 }
 
+// The program is told that the request is over, so it may use the memory, though the request stays.
+void deliver_to(const MPI_Request* handle) {
+  pending* r = known(handle);
+  if (!r || !r->active() || !(r->own() || r->staged)) return;
+  if (r->own() && r->operation.failure()) return;  // completing it reports that
+  interposer::active()->deliver(*r);
+}
+
 // MPI allows neither for collectives that are under way.
 int refuse(const pending& r, const char* what) {
   sucl::base::log(sucl::base::log_level::error, "interposer", what,
@@ -377,12 +385,18 @@ SUCL_PROFILED(Testsome,
 
 SUCL_MPI_FUNCTION MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   const pending* r = known(&request);
-  if (!r || !r->hidden() || !has_room(status, flag))
+  if (!r || !has_room(status, flag))
     return SUCL_NEXT_OR_LIBRARY(Request_get_status)(request, flag, status);
-  if (r->own() && !r->done()) interposer::active()->go_on();
-  *flag = !r->own() || r->done();
-  if (*flag) set_empty(status);
-  return MPI_SUCCESS;
+  int code = MPI_SUCCESS;
+  if (!r->hidden()) {
+    code = SUCL_NEXT_OR_LIBRARY(Request_get_status)(request, flag, status);
+  } else {
+    if (r->own() && !r->done()) interposer::active()->go_on();
+    *flag = !r->own() || r->done();
+    if (*flag) set_empty(status);
+  }
+  if (code == MPI_SUCCESS && *flag) deliver_to(&request);
+  return code;
 }
 SUCL_PROFILED(Request_get_status, (MPI_Request request, int* flag, MPI_Status* status),
               (request, flag, status))
@@ -421,8 +435,10 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, request_array requests, 
     *flag = 0;
     if (!r->done()) return MPI_SUCCESS;
   }
-  return SUCL_NEXT_OR_LIBRARY(Request_get_status_all)(count, seen_of(count, requests).data(), flag,
-                                                      statuses);
+  const int code = SUCL_NEXT_OR_LIBRARY(Request_get_status_all)(
+      count, seen_of(count, requests).data(), flag, statuses);
+  for (int i = 0; code == MPI_SUCCESS && *flag && i < count; ++i) deliver_to(requests + i);
+  return code;
 }
 SUCL_PROFILED(Request_get_status_all,
               (int count, request_array requests, int* flag, MPI_Status* statuses),
@@ -441,6 +457,7 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, request_array requests, 
   }
   const int code = SUCL_NEXT_OR_LIBRARY(Request_get_status_any)(
       count, seen_of(count, requests).data(), index, flag, status);
+  if (code == MPI_SUCCESS && *flag && *index != MPI_UNDEFINED) deliver_to(requests + *index);
   // To the library there may have been no active one.
   if (others && *flag && *index == MPI_UNDEFINED) *flag = 0;
   return code;
@@ -455,6 +472,7 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, request_array requests,
     return SUCL_NEXT_OR_LIBRARY(Request_get_status_some)(count, requests, done, indices, statuses);
   const int code = SUCL_NEXT_OR_LIBRARY(Request_get_status_some)(
       count, seen_of(count, requests).data(), done, indices, statuses);
+  for (int i = 0; code == MPI_SUCCESS && i < *done; ++i) deliver_to(requests + indices[i]);
   for (int i = 0; i < count; ++i) {
     if (!own(requests + i)) continue;
     *done = std::max(*done, 0);
@@ -504,9 +522,16 @@ SUCL_MPI_FUNCTION MPI_Startall(int count, MPI_Request* requests) {
 SUCL_PROFILED(Startall, (int count, MPI_Request* requests), (count, requests))
 
 SUCL_MPI_FUNCTION MPI_Request_free(MPI_Request* request) {
-  const pending* r = known(request);
+  pending* r = known(request);
   if (!r) return SUCL_NEXT_OR_LIBRARY(Request_free)(request);
-  if (r->own()) return refuse(*r, "MPI_Request_free");
+  if (r->own()) {
+    if (!r->done()) interposer::active()->go_on();
+    if (!r->done()) return refuse(*r, "MPI_Request_free");
+    // One that is over libraries free.
+    const bool persistent = r->persistent;
+    const int code = MPI_Wait(request, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || !persistent) return code;
+  }
   // Out of the table first: the library may give its handle to another thread at once.
   requests& table = interposer::active()->table();
   std::unique_ptr<pending> known = table.remove(*request);

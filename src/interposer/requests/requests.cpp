@@ -96,6 +96,8 @@ void requests::activate(pending& r, pending::by who) {
     const std::lock_guard lock(m_mutex);
     r.completed_by = who;
     r.at_library = who == pending::by::library;
+    r.delivered = false;
+    r.outcome = MPI_SUCCESS;
     if (who == pending::by::sucl) {
       m_own.push_back(&r);
       m_own_count.fetch_add(1);

@@ -60,6 +60,9 @@ struct pending {
   call_class* measured = nullptr;      ///< whose measurement this start belongs to
   std::uint64_t number = 0;
   double spent = 0;  ///< seconds in calls for it
+  std::mutex delivery;
+  bool delivered = false;     ///< under that lock: the results are in the program's memory
+  int outcome = MPI_SUCCESS;  ///< of that
 
   bool own() const { return completed_by == by::sucl; }
   bool active() const { return completed_by != by::none; }

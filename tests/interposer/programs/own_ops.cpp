@@ -2,8 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Reductions by ops of the program's own, whose operands SuCL moves and MPI applies: every kind and
-// form, where the order shows. Exit status 1 if anything is wrong. To be run interposed, without
-// trials: there is no other collective, so that the summary shows whether SuCL has executed these.
+// form, where the order shows; and what functions promise that say of a request that it is over,
+// but leave it. Exit status 1 if anything is wrong. To be run interposed, without trials: there is
+// no other collective, so that the summary shows whether SuCL has executed these.
 #include <mpi.h>
 
 #include <algorithm>
@@ -139,6 +140,57 @@ void going_on(int n) {
   }
 }
 
+// Until the function says that the request is over. Some are of MPI 4.1.
+void ask(int by, MPI_Request* r) {
+  int flag = 0, index = -1;
+  while (!flag) {
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+    if (by == 1) MPI_Request_get_status_all(1, r, &flag, MPI_STATUSES_IGNORE);
+    if (by == 2) MPI_Request_get_status_any(1, r, &index, &flag, MPI_STATUS_IGNORE);
+    if (by == 3) MPI_Request_get_status_some(1, r, &flag, &index, MPI_STATUSES_IGNORE);
+    if (by > 0) continue;
+#endif
+    MPI_Request_get_status(*r, &flag, MPI_STATUS_IGNORE);
+  }
+  static_cast<void>(by + index);
+}
+
+// From then on the memory is the program's: it has the result, and what the program writes stays.
+void told(MPI_Op op, int n) {
+  MPI_Datatype spread = MPI_DATATYPE_NULL, column = MPI_DATATYPE_NULL;
+  MPI_Type_vector(n, 1, 3, MPI_2INT, &spread);
+  MPI_Type_create_resized(spread, 0, MPI_Aint(3 * sizeof(map)) * n, &column);
+  MPI_Type_commit(&column);
+  const maps mine = operands(g_rank, n), marks(mine.size(), map{77, 78});
+  for (int by = 0; by < 4; ++by)
+    for (const bool free : {false, true}) {
+      maps sums(mine.size()), spaced(3 * mine.size() * std::size_t(g_size));
+      MPI_Request r[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+      MPI_Iallreduce(mine.data(), sums.data(), n, MPI_2INT, op, MPI_COMM_WORLD, &r[0]);
+      MPI_Iallgather(mine.data(), n, MPI_2INT, spaced.data(), 1, column, MPI_COMM_WORLD, &r[1]);
+      for (MPI_Request& one : r) ask(by, &one);
+      expect(sums == reduced(g_size - 1, n), "a sum before its request is gone", n);
+      maps gathered;
+      for (std::size_t i = 0; i < spaced.size(); i += 3) gathered.push_back(spaced[i]);
+      maps wanted;
+      for (int k = 0; k < g_size; ++k) {
+        const maps of_rank = operands(k, n);
+        wanted.insert(wanted.end(), of_rank.begin(), of_rank.end());
+      }
+      expect(gathered == wanted, "a column before its request is gone", n);
+      sums = marks;
+      spaced.assign(spaced.size(), marks[0]);
+      // Libraries let a program free one that is over, too.
+      for (MPI_Request& one : r)
+        expect((free ? MPI_Request_free(&one) : MPI_Wait(&one, MPI_STATUS_IGNORE)) == MPI_SUCCESS &&
+                   one == MPI_REQUEST_NULL,
+               "the end of a request", n);
+      expect(sums == marks && spaced == maps(spaced.size(), marks[0]), "what was written later", n);
+    }
+  MPI_Type_free(&spread);
+  MPI_Type_free(&column);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -158,6 +210,8 @@ int main(int argc, char** argv) {
   expect(g_calls > 0, "the number of calls", g_calls);
   going_on(5);
   going_on(3000);
+  told(op, 1);
+  told(op, 900);
   // More than is moved.
   const int large = 700000;
   maps all(std::size_t{large}, map{});
