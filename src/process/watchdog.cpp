@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace sucl::core {
 namespace {
@@ -87,6 +88,16 @@ std::string shared_process(const communicator& c, const std::vector<int>& late) 
            "it calls the forms that return events, a sucl::group or sucl::each_rank";
   }
   return {};
+}
+
+// CUDA may load a kernel when it is first used, and that waits for what is in flight.
+std::string loaded_kernels(const communicator& c) {
+  const char* const loading = std::getenv("CUDA_MODULE_LOADING");
+  const bool is_eager = loading && loading == std::string_view("EAGER");
+  const member& self = c.where().members[static_cast<std::size_t>(c.rank())];
+  if (is_eager || self.platform != "cuda") return {};
+  return ". A kernel that is first used meanwhile waits for this operation: set "
+         "CUDA_MODULE_LOADING=EAGER, so that all are loaded at the start";
 }
 
 }  // namespace
@@ -328,7 +339,7 @@ void watchdog::conclude(communicator& c, watched& w) {
           "and pageable memory (of malloc) in one thread hold up what another thread has launched, "
           "so use pinned memory (sycl::malloc_host) there";
   }
-  send_diagnosis(c, w, errc::timeout, text + reasons + shared_process(c, late));
+  send_diagnosis(c, w, errc::timeout, text + reasons + shared_process(c, late) + loaded_kernels(c));
 }
 
 // Which ranks hold the operation up, by what they have answered; `late`: have not called it.

@@ -10,6 +10,8 @@
 #include "base/log.hpp"
 #include "base/system/library.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -18,10 +20,14 @@
 namespace sucl::sycl_layer {
 namespace {
 
-// CUDA gives the streams of a process 8 connections to the device unless configured otherwise, and
-// a stream that waits holds up all that share its connection. Read when CUDA starts; what the user
-// has set stays.
-[[gnu::constructor]] void ask_for_connections() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
+// Read when CUDA starts; what the user has set stays. CUDA gives the streams of a process 8
+// connections to the device unless configured otherwise, and a stream that waits holds up all that
+// share its connection. It loads a kernel when that is first used, which waits for all streams,
+// also those that wait for another rank. Python's libraries have gigabytes of kernels.
+[[gnu::constructor]] void configure_cuda() {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  if (!dlsym(RTLD_DEFAULT, "Py_GetVersion")) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
 
 constexpr unsigned plain = 0;  // flags: wait for "greater or equal"; write with a fence
 constexpr int by_address = 4;  // hipMemcpyDefault
