@@ -2,8 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // What goes wrong on GPUs, one case a run: their memory is full, a kernel of the program fails or
-// takes its time, communicators are made by the thousand, events are asked for their times,
-// messages have other types than their receives. Prints "trouble: ..." for what was expected.
+// takes its time, or is first used while a message is in flight, a function of a user_op throws,
+// communicators are made by the thousand, events are asked for their times, messages have other
+// types than their receives. Prints "trouble: ..." for what was expected.
 #include <sucl/sucl.hpp>
 
 #include <dlfcn.h>
@@ -15,6 +16,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -185,6 +187,64 @@ void fault(bench& b, const std::string& form) {
   const std::string culprit = "rank " + std::to_string(b.world.size() - 1);
   b.expect(text.find(mine ? "has failed" : culprit.c_str()) != std::string::npos,
            mine ? "says what has failed" : "names " + culprit);
+}
+
+// CUDA loads a kernel when it is first used, unless it is told to load all at the start, and that
+// waits for all streams. Here it is between a receive and the send that the peer waits for: a
+// kernel of the program, or one of the library.
+void first_launch(bench& b, bool of_library) {
+  b.expect_sum(b.world, "before");
+  const auto ignore = [](const sycl::exception_list&) {};
+  auto unordered = b.rt.world(sycl::queue{b.q.get_context(), b.q.get_device(), ignore});
+  if (unordered.selected_backend(kind::recv, 4000) == "kernels")
+    return b.say("skipped: messages by kernels come in the order of the calls");
+  exchange(b, unordered);
+  b.fill(n);
+  b.q.wait();
+  b.say(std::to_string(free_memory()) + " MiB are free");
+  b.world.blocking().barrier();
+  const int peer = b.world.rank() ^ 1;
+  auto* const other = reinterpret_cast<unsigned long*>(b.y + n / 2);
+  const auto got = unordered.recv(b.y, 1000, peer);
+  if (of_library)
+    b.world.allreduce(other, 1000, op::bit_xor).wait();
+  else
+    b.q.submit([&](sycl::handler& h) { h.single_task([=] { *other = 42; }); }).wait();
+  unordered.send(b.x, 1000, peer).wait();
+  sycl::event(got).wait();
+  unordered.check();
+  b.q.memcpy(b.host, b.y, sizeof(int)).wait();
+  b.expect(b.host[0] == peer + 1, "a message while a kernel was first used");
+}
+
+// A function of a user_op throws on the last rank: that ends the communicator on all.
+void raising(bench& b, bool blocking) {
+  const auto ignore = [](const sycl::exception_list&) {};
+  auto unordered = b.rt.world(sycl::queue{b.q.get_context(), b.q.get_device(), ignore});
+  const bool mine = b.world.rank() == b.world.size() - 1;
+  const user_op<int> larger([mine](int x, int y) {
+    if (mine) throw std::runtime_error("the function's own error");
+    return std::max(x, y);
+  });
+  int* const from = sycl::malloc_host<int>(n, b.q);
+  for (std::size_t i = 0; i < n; ++i) from[i] = b.world.rank();
+  for (communicator* base : {&b.world, &unordered})
+    for (const std::size_t count : {std::size_t{100}, n}) {
+      auto c = base->dup();
+      // Who has its result already is told later.
+      try {
+        if (blocking)
+          (void)larger.allreduce(c, *from);
+        else
+          larger.allreduce(c, from, b.host, count).wait();
+      } catch (const std::exception& e) {
+        b.say(std::string("the call: ") + e.what());
+      }
+      const auto text = first_error(b, errc::invalid_argument, [&] { c.check(); });
+      b.expect(text.find("the function's own error") != std::string::npos, "says what was thrown");
+    }
+  b.world.blocking().barrier();
+  b.expect_sum(b.world, "after it");
 }
 
 // With messages by kernels: elements of another type and the same size are an error at both ends,
@@ -398,6 +458,10 @@ int run(int argc, char** argv) {
     fault(b, argc > 2 ? argv[2] : "check");
   else if (what == "mismatch")
     mismatch(b);
+  else if (what == "first_launch")
+    first_launch(b, has("library"));
+  else if (what == "raising")
+    raising(b, has("blocking"));
   else if (what == "slow")
     slow(b, has("both"));
   else if (what == "profiling")
