@@ -114,12 +114,12 @@ std::string describe_local(const job& what) {
   return text + "wait\n";
 }
 
-constexpr timespec between_polls{0, 20'000'000};
+constexpr timespec between_launcher_polls{0, 20'000'000};
 constexpr std::chrono::milliseconds grace{300};
-constexpr std::chrono::seconds time_to_end{2};
+constexpr std::chrono::seconds time_to_end_mpi_job{2};
 // After which a job has not ended because of a rank that has failed. MPI's launchers end the others
 // at once if that has come to MPI_Init, and some wait for ever otherwise.
-constexpr std::chrono::seconds time_to_fail{5};
+constexpr std::chrono::seconds time_to_fail_mpi_job{5};
 
 sigset_t forwarded_signals() {
   sigset_t set;
@@ -159,7 +159,7 @@ class supervised {
     int status = 0;
     for (;;) {
       siginfo_t info{};
-      const int number = sigtimedwait(&set, &info, &between_polls);
+      const int number = sigtimedwait(&set, &info, &between_launcher_polls);
       // A terminal signals the launcher too.
       if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL) kill(m_launcher, number);
       take_reports();
@@ -188,7 +188,7 @@ class supervised {
       m_ended.insert(report->rank);
       if (report->status == 0) continue;
       ++m_failed;
-      const auto limit = m_what.survive ? m_what.time_to_report : time_to_fail;
+      const auto limit = m_what.survive ? m_what.time_to_report : time_to_fail_mpi_job;
       if (!m_first) m_end_at = std::chrono::steady_clock::now() + limit;
       if (!m_first || report->when < m_first->when) m_first = *report;
     }
@@ -215,7 +215,7 @@ class supervised {
   // A rank that is not in SuCL gets no error, and may never end.
   void end_surviving_ranks() {
     if (!m_end_at || m_what.recovers || std::chrono::steady_clock::now() < *m_end_at) return;
-    m_end_at = std::chrono::steady_clock::now() + time_to_end;
+    m_end_at = std::chrono::steady_clock::now() + time_to_end_mpi_job;
     bool here = false;
     for (const int rank : m_started) {
       if (m_ended.count(rank)) continue;

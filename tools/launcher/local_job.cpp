@@ -30,10 +30,10 @@ using time_point = std::chrono::steady_clock::time_point;
 
 constexpr timespec between_local_polls{0, 20'000'000};
 // For ranks to end by themselves, once they are asked to.
-constexpr auto time_to_end = 5s;
+constexpr auto time_to_end_ranks = 5s;
 // For ranks that fail for the same cause as the first one: they say what they know, in their
 // message and their record.
-constexpr auto time_to_fail = 2s;
+constexpr auto time_to_fail_ranks = 2s;
 constexpr auto stopped_for = 300ms;
 
 sigset_t local_signals() {
@@ -196,20 +196,21 @@ class local_job {
 
   void end_after_failure() {
     if (!m_failed_at) m_failed_at = now();
-    if (now() - *m_failed_at < (m_what.survive ? m_what.time_to_report : time_to_fail)) return;
+    if (now() - *m_failed_at < (m_what.survive ? m_what.time_to_report : time_to_fail_ranks))
+      return;
     m_ended_here = true;
     for (std::size_t r = 0; m_what.survive && r < m_ranks.size(); ++r)
       if (m_ranks[r].process > 0)
         std::fputs(describe_late_end(static_cast<int>(r), *m_first).c_str(), stderr);
     signal_all(SIGTERM);
-    m_kill_at = now() + time_to_end;
+    m_kill_at = now() + time_to_end_ranks;
   }
 
   void terminate_remaining() {
     const bool failed = m_first.has_value();
     const bool some_ended = m_running < static_cast<int>(m_ranks.size());
     if (m_termination_requested) {
-      if (some_ended && !m_kill_at) m_kill_at = now() + time_to_end;
+      if (some_ended && !m_kill_at) m_kill_at = now() + time_to_end_ranks;
     } else if (failed && !m_what.recovers && !m_ended_here) {
       end_after_failure();
     }
@@ -231,7 +232,7 @@ class local_job {
                    "sucl: rank %d is stopped, and every other rank has ended: it is ended\n", last);
     if (end_stopped || (m_kill_at && now() > *m_kill_at)) {
       m_ended_here = true;
-      m_kill_at = now() + time_to_end;
+      m_kill_at = now() + time_to_end_ranks;
       m_stuck_since.reset();
       signal_all(SIGKILL);
     }

@@ -26,7 +26,7 @@
 namespace sucl::tools {
 namespace {
 
-constexpr timespec between_polls{0, 100'000'000};
+constexpr timespec between_rank_polls{0, 100'000'000};
 constexpr timespec between_polls_when_over{0, 20'000'000};
 
 sigset_t watched_signals() {
@@ -74,7 +74,7 @@ class watched_rank {
     const sigset_t set = watched_signals();
     for (;;) {
       siginfo_t info{};
-      const int number = sigtimedwait(&set, &info, &between_polls);
+      const int number = sigtimedwait(&set, &info, &between_rank_polls);
       if (number > 0 && number != SIGCHLD) forward_signal(info);
       if (poll_rank()) return leave();
       if (m_line.listen() == report_line::word::end) kill(m_child, SIGKILL);

@@ -11,7 +11,7 @@
 namespace sucl::tools {
 namespace {
 
-constexpr double margin = 76, width = 640, height = 380, full_height = height + 96;
+constexpr double chart_margin = 76, width = 640, height = 380, full_height = height + 96;
 
 struct axis {
   double low = std::numeric_limits<double>::max();
@@ -68,7 +68,7 @@ void draw_axes(svg& out, const chart& c, const axis& x, const axis& y, double le
 double full_width(const chart& c) {
   std::size_t longest = 0;
   for (const curve& one : c.curves) longest = std::max(longest, one.name.size());
-  return margin + width + 60 + 7.2 * static_cast<double>(longest);
+  return chart_margin + width + 60 + 7.2 * static_cast<double>(longest);
 }
 
 void draw_at(svg& out, const chart& c, double left, double top) {
@@ -101,7 +101,7 @@ std::string draw(const std::vector<chart>& charts) {
   const auto rows = static_cast<double>((charts.size() + 1) / 2);
   svg out(columns * widest, rows * full_height);
   for (std::size_t i = 0; i < charts.size(); ++i)
-    draw_at(out, charts[i], margin + static_cast<double>(i % 2) * widest,
+    draw_at(out, charts[i], chart_margin + static_cast<double>(i % 2) * widest,
             40 + static_cast<double>(i / 2) * full_height);
   return out.finish();
 }
