@@ -56,7 +56,7 @@ nb::object start(const repeated& r, nb::handle deps) {
   return nb::cast(std::make_shared<pending>(std::move(e), r.comm, r.held));
 }
 
-void run(const repeated& r, nb::handle deps) {
+void run_repeated(const repeated& r, nb::handle deps) {
   const dependencies events = events_from(deps);
   without_gil(r.held, [&] { r.operation.run(events); });
 }
@@ -92,7 +92,7 @@ void bind_operations(nb::module_& m) {
       .def("_get_capsule", &event_capsule);
   nb::class_<repeated>(m, "Persistent")
       .def("start", &start, "deps"_a.none())
-      .def("run", &run, "deps"_a.none());
+      .def("run", &run_repeated, "deps"_a.none());
   nb::class_<queue_handle>(m, "Queue")
       .def("device", &queue_handle::device)
       .def("_get_capsule", &queue_capsule);

@@ -45,7 +45,8 @@ rendezvous_store store_of(const nb::object& object) {
 
 namespace {
 
-std::pair<runtime_handle, std::vector<std::string>> start(std::vector<std::string> arguments) {
+std::pair<runtime_handle, std::vector<std::string>> start_runtime(
+    std::vector<std::string> arguments) {
   runtime_handle made = [&] {
     const nb::gil_scoped_release released;
     return runtime_handle::start(arguments);
@@ -110,7 +111,7 @@ void bind_runtime(nb::module_& m) {
       .def("adopt", &adopt, "comm"_a, "bytes"_a, "queue"_a.none())
       .def("abandon", &runtime_handle::abandon, nb::call_guard<nb::gil_scoped_release>())
       .def("shut_down", &runtime_handle::shut_down, nb::call_guard<nb::gil_scoped_release>());
-  m.def("start", &start, "arguments"_a);
+  m.def("start", &start_runtime, "arguments"_a);
   m.def("join_by_id", &join_by_id, "id"_a, "rank"_a, "size"_a);
   m.def("join_by_store", &join_by_store, "store"_a, "rank"_a, "size"_a);
   m.def("from_mpi", &from_mpi, "comm"_a, "bytes"_a);

@@ -12,22 +12,22 @@
 namespace sucl::python {
 namespace {
 
-struct numbers {
+struct number_format {
   char kind;  ///< as of numpy's typestr
   std::size_t size;
   type is;
 };
 constexpr std::array known{
-    numbers{'i', 1, type::int8},          numbers{'i', 2, type::int16},
-    numbers{'i', 4, type::int32},         numbers{'i', 8, type::int64},
-    numbers{'u', 1, type::uint8},         numbers{'u', 2, type::uint16},
-    numbers{'u', 4, type::uint32},        numbers{'u', 8, type::uint64},
-    numbers{'f', 2, type::fp16},          numbers{'f', 4, type::fp32},
-    numbers{'f', 8, type::fp64},          numbers{'c', 8, type::complex_fp32},
-    numbers{'c', 16, type::complex_fp64}, numbers{'b', 1, type::boolean}};
+    number_format{'i', 1, type::int8},          number_format{'i', 2, type::int16},
+    number_format{'i', 4, type::int32},         number_format{'i', 8, type::int64},
+    number_format{'u', 1, type::uint8},         number_format{'u', 2, type::uint16},
+    number_format{'u', 4, type::uint32},        number_format{'u', 8, type::uint64},
+    number_format{'f', 2, type::fp16},          number_format{'f', 4, type::fp32},
+    number_format{'f', 8, type::fp64},          number_format{'c', 8, type::complex_fp32},
+    number_format{'c', 16, type::complex_fp64}, number_format{'b', 1, type::boolean}};
 
 type number(char kind, std::size_t size) {
-  for (const numbers& n : known)
+  for (const number_format& n : known)
     if (n.kind == kind && n.size == size) return n.is;
   return type::bytes;
 }
