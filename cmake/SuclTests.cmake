@@ -78,12 +78,6 @@ function(sucl_add_test_parts name)
   endif()
 endfunction()
 
-# sucl_compile_apart(TARGET...): test programs whose sources have the same names in them, or take long
-# enough to be compiled side by side.
-function(sucl_compile_apart)
-  set_target_properties(${ARGN} PROPERTIES UNITY_BUILD OFF)
-endfunction()
-
 # sucl_leave_to_torture(TEST...): tests that repeat what others show, with another MPI or number of
 # ranks. The presets leave them out; `make torture` runs them.
 function(sucl_leave_to_torture)

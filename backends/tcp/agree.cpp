@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto poll_interval = 5ms;
+constexpr auto agreement_poll_interval = 5ms;
 
 }  // namespace
 
@@ -53,7 +53,7 @@ decision node::agree(sucl_group& group, std::uint32_t flags,
                 (static_cast<std::uint64_t>(rank()) + 1) << 32 | ++m_ids_made);
       check_members(a, group, known);
       send_paxos(group, group.agreements, a.advance());
-      if (!a.result()) m_changed.wait_for(lock, poll_interval);
+      if (!a.result()) m_changed.wait_for(lock, agreement_poll_interval);
       if (a.result()) {
         ++group.agreements;
         group.agreed = a.result();

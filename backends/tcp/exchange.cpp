@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // The watchdog, which sees the processes of this machine, may report a more precise cause first.
-constexpr auto grace = 1000ms;
+constexpr auto link_grace = 1000ms;
 constexpr std::size_t max_ended = 4096, max_early_messages = 4096;
 constexpr std::uint64_t max_message_bytes = 4096;
 
@@ -229,14 +229,14 @@ void node::check_neighbours(const sucl_group& group, std::uint64_t number, excha
   for (const int index : awaited) {
     const int peer_rank = group.members[static_cast<std::size_t>(index)];
     peer& p = m_peers[peer_rank];
-    if (p.lost_since && now - *p.lost_since > grace)
+    if (p.lost_since && now - *p.lost_since > link_grace)
       return fail_exchange(
           &group, {group.id, number}, e,
           {SUCL_ERROR_PEER_LOST, "rank " + std::to_string(index) + " " + p.lost_text,
            "Look for the reason in the output of that rank"},
           peer_rank);
     // Without a connection its failure would go undetected.
-    if (!p.lost_since && !p.link && !p.connecting && now - e.since > grace) connect(peer_rank);
+    if (!p.lost_since && !p.link && !p.connecting && now - e.since > link_grace) connect(peer_rank);
   }
 }
 

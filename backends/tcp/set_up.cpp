@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto poll_interval = 20ms;
-constexpr auto grace = 2000ms;
+constexpr auto set_up_poll_interval = 20ms;
+constexpr auto start_grace = 2000ms;
 constexpr std::size_t max_addresses = 8, max_contact = 1024, max_host = 255;
 
 const std::string secret_key = "secret";
@@ -166,7 +166,7 @@ void node::start(key_value_store& store) {
     publish_contact(store);
     if (m_root->position.parent >= 0) connect_to_parent(store);
     gather_contacts(store);
-    m_grace_end = clock::now() + grace;
+    m_grace_end = clock::now() + start_grace;
     if (rank() == 0) store.finish();
     return;
   } catch (const problem& p) {
@@ -247,7 +247,7 @@ void node::gather_contacts(key_value_store& store) {
     {
       std::unique_lock lock(m_loop->lock());
       exchange& e = m_exchanges[{0, 0}];
-      if (!e.result && !e.failure && !m_failed) m_changed.wait_for(lock, poll_interval);
+      if (!e.result && !e.failure && !m_failed) m_changed.wait_for(lock, set_up_poll_interval);
       if (e.result) {
         read_contacts(std::move(*e.result));
         m_exchanges.erase({0, 0});
@@ -325,7 +325,7 @@ void node::check_wait() {
 problem node::find_cause(key_value_store& store, problem why) {
   const bool late = why.status == SUCL_ERROR_TIMEOUT || why.text.empty();
   const bool lost = why.status == SUCL_ERROR_PEER_LOST;
-  m_grace_end = clock::now() + grace;
+  m_grace_end = clock::now() + start_grace;
   if (!late && !lost) return why;
   try {
     while (rank() != 0 && clock::now() < *m_grace_end - 1000ms) {
@@ -409,7 +409,7 @@ void node::report(key_value_store& store, const problem& why) {
   const auto until = clock::now() + (rank() == 0 ? 1000ms : 300ms);
   while (clock::now() < until) {
     m_settings.keep_waiting();
-    std::this_thread::sleep_for(poll_interval);
+    std::this_thread::sleep_for(set_up_poll_interval);
   }
 }
 

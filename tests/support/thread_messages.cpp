@@ -72,7 +72,7 @@ sucl_status test(sucl_backend_comm* c, sucl_request* request, std::int32_t* done
                                nullptr);
 }
 
-sucl_backend make_table() {
+sucl_backend backend_table() {
   sucl_backend t{};
   t.struct_size = sizeof t;
   t.abi_major = SUCL_ABI_MAJOR;
@@ -91,7 +91,7 @@ message_board::message_board() : m_shared(std::make_shared<shared>()) {}
 message_board::~message_board() = default;
 
 core::backend_comm message_board::open(int rank) {
-  static const sucl_backend table = make_table();
+  static const sucl_backend table = backend_table();
   return {&table, nullptr, new sucl_backend_comm{m_shared, rank}};
 }
 

@@ -191,7 +191,7 @@ void finalize() {}
 sucl_status at_finalize(void (*)(void*), void*) { return SUCL_ERROR_UNSUPPORTED; }
 const void* group_native(const sucl_group*) { return nullptr; }
 
-sucl_bootstrap make_table() {
+sucl_bootstrap bootstrap_table() {
   sucl_bootstrap table{};
   table.struct_size = sizeof table;
   table.abi_major = SUCL_ABI_MAJOR;
@@ -218,7 +218,7 @@ sucl_bootstrap make_table() {
 }  // namespace
 
 void run_processes(int size, const std::function<void(const sucl_bootstrap&, int rank)>& body) {
-  static const sucl_bootstrap table = make_table();
+  static const sucl_bootstrap table = bootstrap_table();
   const auto shared = std::make_shared<board>(size);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
@@ -230,7 +230,7 @@ void run_processes(int size, const std::function<void(const sucl_bootstrap&, int
 }
 
 void run_ranks(int size, const std::function<void(const sucl_comm_info& info)>& body) {
-  static const sucl_bootstrap table = make_table();
+  static const sucl_bootstrap table = bootstrap_table();
   const auto shared = std::make_shared<board>(size);
   const std::vector<std::int32_t> nodes(static_cast<std::size_t>(size), 0);
   std::vector<std::thread> threads;

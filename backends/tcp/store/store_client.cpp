@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto poll_interval = 20ms;
+constexpr auto store_poll_interval = 20ms;
 constexpr auto max_pause = 500ms;
 constexpr std::size_t max_text = 64 << 10;
 
@@ -104,7 +104,7 @@ std::shared_ptr<tcp_store::link> tcp_store::try_addresses(std::string* why) {
     made->at = std::make_shared<connection>(m_loop, m_secret, limits{2000ms, 5000ms, max_text});
     made->at->connect_to(e, made);
     while (!made->open && !made->over) {
-      made->changed.wait_for(lock, poll_interval);
+      made->changed.wait_for(lock, store_poll_interval);
       lock.unlock();
       m_wait();
       lock.lock();
@@ -145,7 +145,8 @@ void tcp_store::connect() {
           p.text += ". The store of the rendezvous at " + location() + " cannot be reached: " + why;
         throw;
       }
-      std::this_thread::sleep_for(std::min<clock::duration>(poll_interval, until - clock::now()));
+      std::this_thread::sleep_for(
+          std::min<clock::duration>(store_poll_interval, until - clock::now()));
     }
     pause = std::min(pause * 2, std::chrono::milliseconds(max_pause));
   }
@@ -155,7 +156,8 @@ void tcp_store::connect() {
 bool tcp_store::await(clock::time_point until) {
   for (;;) {
     std::unique_lock lock(m_loop->lock());
-    if (m_link->answers.empty() && !m_link->over) m_link->changed.wait_for(lock, poll_interval);
+    if (m_link->answers.empty() && !m_link->over)
+      m_link->changed.wait_for(lock, store_poll_interval);
     if (!m_link->answers.empty()) return true;
     if (m_link->over || m_link->at->is_closed()) return false;
     lock.unlock();

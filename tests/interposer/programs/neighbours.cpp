@@ -160,7 +160,7 @@ class call {
       if (all[at].gap_end == 0) return all[at].type;
   }
 
-#define SUCL_IN_WIDTH(name, suffix, ...)                                                         \
+#define SUCL_NEIGHBOR_WIDTH(name, suffix, ...)                                                   \
   switch (how) {                                                                                 \
     case form::reference: return PMPI_Neighbor_##name(__VA_ARGS__, m_on.comm);                   \
     case form::blocking: return MPI_Neighbor_##name##suffix(__VA_ARGS__, m_on.comm);             \
@@ -169,14 +169,14 @@ class call {
       return MPI_Neighbor_##name##_init##suffix(__VA_ARGS__, m_on.comm, MPI_INFO_NULL, request); \
   }
 #if MPI_VERSION >= 4
-#define SUCL_IN_FORM(name, ...)          \
-  if (large) {                           \
-    SUCL_IN_WIDTH(name, _c, __VA_ARGS__) \
-  } else {                               \
-    SUCL_IN_WIDTH(name, , __VA_ARGS__)   \
+#define SUCL_NEIGHBOR_FORM(name, ...)          \
+  if (large) {                                 \
+    SUCL_NEIGHBOR_WIDTH(name, _c, __VA_ARGS__) \
+  } else {                                     \
+    SUCL_NEIGHBOR_WIDTH(name, , __VA_ARGS__)   \
   }
 #else
-#define SUCL_IN_FORM(name, ...) SUCL_IN_WIDTH(name, , __VA_ARGS__)
+#define SUCL_NEIGHBOR_FORM(name, ...) SUCL_NEIGHBOR_WIDTH(name, , __VA_ARGS__)
 #endif
 
   int run(form how, [[maybe_unused]] bool large, MPI_Request* request,
@@ -185,15 +185,16 @@ class call {
     void* const out = received.data();
     const MPI_Datatype t = m_element.type;
     switch (m_what) {
-      case pattern::allgather: SUCL_IN_FORM(allgather, in, m_same, t, out, m_same, t)
+      case pattern::allgather: SUCL_NEIGHBOR_FORM(allgather, in, m_same, t, out, m_same, t)
       case pattern::allgatherv:
-        SUCL_IN_FORM(allgatherv, in, m_mine, t, out, m_counts_in, m_displs_in, t)
-      case pattern::alltoall: SUCL_IN_FORM(alltoall, in, m_same, t, out, m_same, t)
+        SUCL_NEIGHBOR_FORM(allgatherv, in, m_mine, t, out, m_counts_in, m_displs_in, t)
+      case pattern::alltoall: SUCL_NEIGHBOR_FORM(alltoall, in, m_same, t, out, m_same, t)
       case pattern::alltoallv:
-        SUCL_IN_FORM(alltoallv, in, m_counts_out, m_displs_out, t, out, m_counts_in, m_displs_in, t)
+        SUCL_NEIGHBOR_FORM(alltoallv, in, m_counts_out, m_displs_out, t, out, m_counts_in,
+                           m_displs_in, t)
       default:
-        SUCL_IN_FORM(alltoallw, in, m_counts_out, m_bytes_out, m_types_out.data(), out, m_counts_in,
-                     m_bytes_in, m_types_in.data())
+        SUCL_NEIGHBOR_FORM(alltoallw, in, m_counts_out, m_bytes_out, m_types_out.data(), out,
+                           m_counts_in, m_bytes_in, m_types_in.data())
     }
   }
 

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-namespace sucl::testing {
+namespace sucl::testing::queue_order {
 namespace {
 
 using namespace std::chrono_literals;
@@ -214,4 +214,4 @@ TEST_F(queue, buffers_outlive_their_handles) {
 }
 
 }  // namespace
-}  // namespace sucl::testing
+}  // namespace sucl::testing::queue_order

@@ -6,7 +6,7 @@
 
 #include <sucl/mpi.hpp>
 
-namespace sucl::testing {
+namespace sucl::testing::wrappers {
 namespace {
 
 using mpi::in_place;
@@ -176,4 +176,4 @@ TEST_F(wrapper, counts_that_differ) {
 }
 
 }  // namespace
-}  // namespace sucl::testing
+}  // namespace sucl::testing::wrappers

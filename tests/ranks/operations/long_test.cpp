@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sucl::testing {
+namespace sucl::testing::long_operations {
 namespace {
 
 constexpr std::size_t n = 1'900'003;
@@ -81,4 +81,4 @@ INSTANTIATE_TEST_SUITE_P(forms, long_reductions, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "in_place" : "out_of_place"; });
 
 }  // namespace
-}  // namespace sucl::testing
+}  // namespace sucl::testing::long_operations

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <thread>
 
-namespace sucl::testing {
+namespace sucl::testing::order_of_calls {
 namespace {
 
 using namespace std::chrono_literals;
@@ -294,4 +294,4 @@ TEST_F(order, blocking_form_with_a_block_on_one_rank) {
 }
 
 }  // namespace
-}  // namespace sucl::testing
+}  // namespace sucl::testing::order_of_calls

@@ -15,17 +15,17 @@ namespace sucl::testing {
 namespace {
 
 // A temporary container, a constant one and one of constant elements cannot receive.
-static_assert(detail::can_receive<std::vector<int>&>());
-static_assert(!detail::can_receive<std::vector<int>>());
-static_assert(!detail::can_receive<const std::vector<int>&>());
-static_assert(detail::can_receive<std::array<float, 4>&>());
-static_assert(!detail::can_receive<std::array<float, 4>>());
-static_assert(detail::can_receive<sycl::buffer<int>>());
-static_assert(!detail::is_memory<int*> && !detail::is_memory<std::vector<bool>>);
+static_assert(sucl::detail::can_receive<std::vector<int>&>());
+static_assert(!sucl::detail::can_receive<std::vector<int>>());
+static_assert(!sucl::detail::can_receive<const std::vector<int>&>());
+static_assert(sucl::detail::can_receive<std::array<float, 4>&>());
+static_assert(!sucl::detail::can_receive<std::array<float, 4>>());
+static_assert(sucl::detail::can_receive<sycl::buffer<int>>());
+static_assert(!sucl::detail::is_memory<int*> && !sucl::detail::is_memory<std::vector<bool>>);
 #ifdef __cpp_lib_span
-static_assert(detail::can_receive<std::span<int>>());
-static_assert(detail::can_receive<const std::span<int>&>());
-static_assert(!detail::can_receive<std::span<const int>&>());
+static_assert(sucl::detail::can_receive<std::span<int>>());
+static_assert(sucl::detail::can_receive<const std::span<int>&>());
+static_assert(!sucl::detail::can_receive<std::span<const int>&>());
 #endif
 
 struct ranges : ::testing::Test {

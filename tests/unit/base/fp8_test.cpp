@@ -28,8 +28,8 @@ struct e5m2_format {
 
 template <class Format>
 class fp8 : public testing::Test {};
-using formats = testing::Types<e4m3_format, e5m2_format>;
-TYPED_TEST_SUITE(fp8, formats);
+using fp8_formats = testing::Types<e4m3_format, e5m2_format>;
+TYPED_TEST_SUITE(fp8, fp8_formats);
 
 TYPED_TEST(fp8, widens_every_value_and_narrows_it_again) {
   for (unsigned bits = 0; bits < 256; ++bits) {

@@ -27,8 +27,8 @@ struct bf16_format {
 
 template <class Format>
 class half : public testing::Test {};
-using formats = testing::Types<fp16_format, bf16_format>;
-TYPED_TEST_SUITE(half, formats);
+using half_formats = testing::Types<fp16_format, bf16_format>;
+TYPED_TEST_SUITE(half, half_formats);
 
 TYPED_TEST(half, widens_every_value) {
   for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {

@@ -15,7 +15,7 @@
 namespace sucl::core {
 namespace {
 
-constexpr std::uint64_t job = 77;
+constexpr std::uint64_t job_number = 77;
 
 sucl_operation broadcast(std::uint64_t count, int root) {
   sucl_operation o = example_of(kind::broadcast, count * sizeof(float), type::fp32, op::none);
@@ -31,7 +31,7 @@ struct rank_of {
   record_writer record;
 
   rank_of(std::uint64_t communicator, int rank, int size, flight_recorder* to = nullptr) {
-    calls.job = job;
+    calls.job = job_number;
     calls.communicator = communicator;
     calls.rank = rank;
     calls.size = size;
@@ -96,7 +96,7 @@ struct one_process {
   explicit one_process(int ranks) {
     for (int r = 0; r < ranks; ++r) {
       records.push_back(std::make_unique<flight_recorder>());
-      records.back()->begin(job, r, ranks, "none", false);
+      records.back()->begin(job_number, r, ranks, "none", false);
     }
   }
   flight_recorder* record(int r) { return records[static_cast<std::size_t>(r)].get(); }

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace sucl::testing {
+namespace sucl::testing::local_ranks {
 namespace {
 
 const sucl_bootstrap& plane() { return core::local_ranks_control(); }
@@ -297,4 +297,4 @@ TEST(side_by_side, throws_what_the_first_has_thrown) {
 }
 
 }  // namespace
-}  // namespace sucl::testing
+}  // namespace sucl::testing::local_ranks

@@ -7,12 +7,10 @@
 #include <chrono>
 #include <vector>
 
-using std::chrono::nanoseconds;
-using sucl::core::copy_mode_tuner;
-using sucl::core::copy_mode_tuners;
-using sucl::core::timings;
-
+namespace sucl::core {
 namespace {
+
+using std::chrono::nanoseconds;
 
 // Ranks whose operations take as long as they say, one after the other; returns how many of `count`
 // were read.
@@ -36,8 +34,6 @@ int run(std::vector<copy_mode_tuner>& ranks, int count, const std::vector<nanose
 
 constexpr int turn = copy_mode_tuner::cold + copy_mode_tuner::trials;
 constexpr int period = copy_mode_tuner::period;
-
-}  // namespace
 
 TEST(copy_mode_tuner, tries_both_ways_and_then_takes_the_faster_one) {
   std::vector<copy_mode_tuner> ranks(2);
@@ -155,3 +151,6 @@ TEST(copy_mode_tuner, is_one_for_each_kind_and_power_of_two) {
   EXPECT_NE(&all.of(1, 4096), &all.of(2, 4096));
   EXPECT_EQ(&all.of(1, std::uint64_t{1} << 60), &all.of(1, std::uint64_t{1} << 61));
 }
+
+}  // namespace
+}  // namespace sucl::core
