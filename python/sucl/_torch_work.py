@@ -156,7 +156,14 @@ class Work(_Work):
         return True
 
     def is_completed(self):
-        return not self._finish and all(event.done() for event in self._events)
+        """Whether results are in the tensors; nothing else need be called for that."""
+        if not all(event.done() for event in self._events):
+            return False
+        try:
+            self.wait()
+        except Exception:  # wait() raises it again, and exception() has it
+            pass
+        return True
 
     def is_success(self):
         return self._failure is None
@@ -173,8 +180,7 @@ class Work(_Work):
     def get_future(self):
         if self._future is None:
             self._future = torch.futures.Future()
-            if self.is_completed():
-                self.wait()
+            if self.is_completed() and self._failure is None:
                 self._future.set_result(self._result)
             else:
                 self._futures.add(self, self._future)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import warnings
 
@@ -179,6 +180,16 @@ class AgainstGloo(unittest.TestCase):
         seen = work.get_future().then(lambda f: float(f.value()[0][0]))
         self.assertEqual(seen.wait(), SIZE)
         self.assertTrue(work.wait() and work.is_completed() and work.is_success())
+
+    def test_work_that_says_it_is_over_has_delivered(self):
+        x = torch.full((300, 4), 1.0 + RANK).t()[:, ::2]
+        work = dist.all_reduce(x, async_op=True)
+        while not work.is_completed():
+            time.sleep(0.001)
+        self.assertTrue((x == SIZE * (SIZE + 1) / 2).all())
+        x.fill_(-1)  # is not written again
+        work.wait()
+        self.assertTrue((x == -1).all())
 
     def test_subgroups(self):
         evens = dist.new_group(list(range(0, SIZE, 2)))
