@@ -19,19 +19,22 @@ bool is_refused(int code) {
   return false;
 }
 
+int code_of(const error& e) {
+  switch (e.code()) {
+    case errc::invalid_argument: return MPI_ERR_ARG;
+    case errc::invalid_rank: return MPI_ERR_ROOT;
+    case errc::invalid_count: return MPI_ERR_COUNT;
+    case errc::invalid_type: return MPI_ERR_TYPE;
+    case errc::invalid_memory: return MPI_ERR_BUFFER;
+    case errc::mismatch: return MPI_ERR_TRUNCATE;
+    case errc::out_of_memory: return MPI_ERR_NO_MEM;
+    default: return MPI_ERR_OTHER;
+  }
+}
+
 int report(const error& e, MPI_Comm comm) {
   log_text(base::log_level::error, e.what());
-  int code = MPI_ERR_OTHER;
-  switch (e.code()) {
-    case errc::invalid_argument: code = MPI_ERR_ARG; break;
-    case errc::invalid_rank: code = MPI_ERR_ROOT; break;
-    case errc::invalid_count: code = MPI_ERR_COUNT; break;
-    case errc::invalid_type: code = MPI_ERR_TYPE; break;
-    case errc::invalid_memory: code = MPI_ERR_BUFFER; break;
-    case errc::mismatch: code = MPI_ERR_TRUNCATE; break;
-    case errc::out_of_memory: code = MPI_ERR_NO_MEM; break;
-    default: break;
-  }
+  const int code = code_of(e);
   PMPI_Comm_call_errhandler(comm, code);
   return code;
 }

@@ -19,6 +19,8 @@ namespace sucl::interposer {
 bool is_refused(int code);
 /// Reports an error of SuCL to the communicator's handler, by the class that MPI has for it.
 int report(const error& e, MPI_Comm comm);
+/// That class.
+int code_of(const error& e);
 /// Logs as the interposer.
 void log_text(base::log_level level, const std::string& text);
 

@@ -262,10 +262,10 @@ int interposer::deliver(pending& r) {
         r.staged->store();
     } catch (const error& e) {
       failed = e;
+      r.outcome = code_of(e);
     }
   }
-  if (failed) r.outcome = report(*failed, m_requests.native_of(r));
-  return r.outcome;
+  return failed ? report(*failed, m_requests.native_of(r)) : r.outcome;
 }
 
 int interposer::finish(pending& r) {
