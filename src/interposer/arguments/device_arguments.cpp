@@ -26,6 +26,71 @@ bool library_takes(vendor of) {
 
 const std::vector<rows> arguments::none;
 
+void arguments::broadcast(void*& data, std::int64_t count, MPI_Datatype type, int root,
+                          MPI_Comm comm) {
+  if (!present() || is_plain(data)) return;
+  stage(comm, [&](comm_position at) {
+    const bool sends = at.rank == root;
+    output(data, sends ? run(count, type) : none, sends ? none : run(count, type));
+  });
+}
+
+void arguments::reduction(sucl_kind kind, const void*& send, void*& recv, std::int64_t count,
+                          MPI_Datatype type, int root, MPI_Comm comm) {
+  if (!present() || (is_plain(send) && is_plain(recv))) return;
+  stage(comm, [&](comm_position at) {
+    const bool blocks = kind == SUCL_KIND_REDUCE_SCATTER_BLOCK;
+    const bool receives =
+        (kind != SUCL_KIND_REDUCE || root == at.rank) && (kind != SUCL_KIND_EXSCAN || at.rank > 0);
+    reduced(send, recv, blocks ? count * at.size : count, receives ? count : 0, type,
+            kind != SUCL_KIND_REDUCE || root == at.rank);
+  });
+}
+
+void arguments::exchange(sucl_kind kind, const void*& send, std::int64_t send_count,
+                         MPI_Datatype send_type, void*& recv, std::int64_t recv_count,
+                         MPI_Datatype recv_type, MPI_Comm comm) {
+  if (!present() || (is_plain(send) && is_plain(recv))) return;
+  stage(comm, [&](comm_position at) {
+    const auto all = run(recv_count * at.size, recv_type);
+    const bool in_place = send == MPI_IN_PLACE;
+    const bool gathers = kind == SUCL_KIND_ALLGATHER;
+    output(recv, in_place ? (gathers ? block(at.rank, recv_count, recv_type) : all) : none, all);
+    input(send, run(gathers ? send_count : send_count * at.size, send_type));
+  });
+}
+
+void arguments::gather(const void*& send, std::int64_t send_count, MPI_Datatype send_type,
+                       void*& recv, std::int64_t recv_count, MPI_Datatype recv_type, int root,
+                       MPI_Comm comm) {
+  if (!present() || (is_plain(send) && is_plain(recv))) return;
+  stage(comm, [&](comm_position at) {
+    const bool in_place = send == MPI_IN_PLACE;
+    if (root == at.rank)
+      output(recv, in_place ? block(at.rank, recv_count, recv_type) : none,
+             run(recv_count * at.size, recv_type));
+    input(send, run(send_count, send_type));
+  });
+}
+
+void arguments::scatter(const void*& send, std::int64_t send_count, MPI_Datatype send_type,
+                        void*& recv, std::int64_t recv_count, MPI_Datatype recv_type, int root,
+                        MPI_Comm comm) {
+  if (!present() || (is_plain(send) && is_plain(recv))) return;
+  stage(comm, [&](comm_position at) {
+    if (root == at.rank) input(send, run(send_count * at.size, send_type));
+    output(recv, none, run(recv_count, recv_type));
+  });
+}
+
+void arguments::reduced(const void*& send, void*& recv, std::int64_t sent, std::int64_t received,
+                        MPI_Datatype type, bool may_be_in_place) {
+  const bool in_place = send == MPI_IN_PLACE;
+  if (in_place && !may_be_in_place) return;
+  output(recv, in_place ? run(sent, type) : none, run(received, type));
+  input(send, run(sent, type));
+}
+
 void arguments::input(const void*& argument, layout in) {
   layout out;
   char* const host = add(argument, in, out);

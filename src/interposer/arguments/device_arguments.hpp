@@ -36,25 +36,10 @@ class arguments {
   /// What went wrong in one of the functions below, MPI's code for it: the program has been told.
   int code() const { return m_code; }
 
-  void broadcast(void*& data, std::int64_t count, MPI_Datatype type, int root, MPI_Comm comm) {
-    if (!present() || is_plain(data)) return;
-    stage(comm, [&](comm_position at) {
-      const bool sends = at.rank == root;
-      output(data, sends ? run(count, type) : none, sends ? none : run(count, type));
-    });
-  }
+  void broadcast(void*& data, std::int64_t count, MPI_Datatype type, int root, MPI_Comm comm);
   /// `count`: of the block in reduce_scatter_block.
   void reduction(sucl_kind kind, const void*& send, void*& recv, std::int64_t count,
-                 MPI_Datatype type, int root, MPI_Comm comm) {
-    if (!present() || (is_plain(send) && is_plain(recv))) return;
-    stage(comm, [&](comm_position at) {
-      const bool blocks = kind == SUCL_KIND_REDUCE_SCATTER_BLOCK;
-      const bool receives = (kind != SUCL_KIND_REDUCE || root == at.rank) &&
-                            (kind != SUCL_KIND_EXSCAN || at.rank > 0);
-      reduced(send, recv, blocks ? count * at.size : count, receives ? count : 0, type,
-              kind != SUCL_KIND_REDUCE || root == at.rank);
-    });
-  }
+                 MPI_Datatype type, int root, MPI_Comm comm);
   template <class Count>
   void reduce_scatter(const void*& send, void*& recv, const Count* counts, MPI_Datatype type,
                       MPI_Comm comm) {
@@ -67,35 +52,11 @@ class arguments {
   }
   /// allgather, alltoall.
   void exchange(sucl_kind kind, const void*& send, std::int64_t send_count, MPI_Datatype send_type,
-                void*& recv, std::int64_t recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
-    if (!present() || (is_plain(send) && is_plain(recv))) return;
-    stage(comm, [&](comm_position at) {
-      const auto all = run(recv_count * at.size, recv_type);
-      const bool in_place = send == MPI_IN_PLACE;
-      const bool gathers = kind == SUCL_KIND_ALLGATHER;
-      output(recv, in_place ? (gathers ? block(at.rank, recv_count, recv_type) : all) : none, all);
-      input(send, run(gathers ? send_count : send_count * at.size, send_type));
-    });
-  }
+                void*& recv, std::int64_t recv_count, MPI_Datatype recv_type, MPI_Comm comm);
   void gather(const void*& send, std::int64_t send_count, MPI_Datatype send_type, void*& recv,
-              std::int64_t recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
-    if (!present() || (is_plain(send) && is_plain(recv))) return;
-    stage(comm, [&](comm_position at) {
-      const bool in_place = send == MPI_IN_PLACE;
-      if (root == at.rank)
-        output(recv, in_place ? block(at.rank, recv_count, recv_type) : none,
-               run(recv_count * at.size, recv_type));
-      input(send, run(send_count, send_type));
-    });
-  }
+              std::int64_t recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm);
   void scatter(const void*& send, std::int64_t send_count, MPI_Datatype send_type, void*& recv,
-               std::int64_t recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
-    if (!present() || (is_plain(send) && is_plain(recv))) return;
-    stage(comm, [&](comm_position at) {
-      if (root == at.rank) input(send, run(send_count * at.size, send_type));
-      output(recv, none, run(recv_count, recv_type));
-    });
-  }
+               std::int64_t recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm);
   /// allgatherv and, with a root, gatherv.
   template <class Count, class Displ>
   void gatherv(const void*& send, std::int64_t send_count, MPI_Datatype send_type, void*& recv,
@@ -163,12 +124,7 @@ class arguments {
   void guard(MPI_Comm comm, void (*each)(void*, comm_position), void* self, comm_position at);
 
   void reduced(const void*& send, void*& recv, std::int64_t sent, std::int64_t received,
-               MPI_Datatype type, bool may_be_in_place) {
-    const bool in_place = send == MPI_IN_PLACE;
-    if (in_place && !may_be_in_place) return;
-    output(recv, in_place ? run(sent, type) : none, run(received, type));
-    input(send, run(sent, type));
-  }
+               MPI_Datatype type, bool may_be_in_place);
   static layout run(std::int64_t count, MPI_Datatype type) { return block(0, count, type); }
   static layout block(int number, std::int64_t count, MPI_Datatype type) {
     layout l;
