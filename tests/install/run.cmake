@@ -24,7 +24,7 @@ step("${CMAKE_COMMAND}" -S "${source}" -B "${scratch}/build" -G "${generator}"
   "-DCMAKE_CXX_COMPILER=${compiler}" "-DCMAKE_CXX_FLAGS=${flags}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O0
   -DCMAKE_UNITY_BUILD=ON
   "-DCMAKE_PREFIX_PATH=${scratch}/prefix" "-DSUCL_EXAMPLES=${examples}"
-  "-DSUCL_APPS=${apps}")
+  "-DSUCL_LAUNCH=${launch}")
 step("${CMAKE_COMMAND}" --build "${scratch}/build" -j 2 --target all run)
 step("${scratch}/build/core")
 set(without)
@@ -37,8 +37,8 @@ set(programs "${scratch}/build/core")
 if(EXISTS "${scratch}/build/examples/usm_allreduce")
   list(APPEND programs "${scratch}/build/examples/usm_allreduce")
 endif()
-if(EXISTS "${scratch}/build/apps/halo")
-  list(APPEND programs "${scratch}/build/apps/halo --quiet --size 12x10x9 --iterations 2")
+if(EXISTS "${scratch}/build/kernel")
+  list(APPEND programs "${scratch}/build/kernel")
 endif()
 
 # For empty.sh.
