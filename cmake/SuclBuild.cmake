@@ -67,8 +67,7 @@ set(SUCL_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <condition_varia
   <memory> <mutex> <numeric> <optional> <set> <string> <string_view> <thread> <utility> <vector>)
 
 # sucl_precompile(TARGET HEADER... | REUSE_FROM TARGET): large headers that most sources include. Not with
-# AdaptiveCpp's driver, which compiles a source several times with different flags. Nor with
-# AddressSanitizer: what a source forgets to include is found there.
+# AdaptiveCpp's driver, which compiles a source several times with different flags.
 function(sucl_precompile target)
   if(NOT SUCL_SYCL STREQUAL "adaptivecpp")
     if(ARGV1 STREQUAL "REUSE_FROM")
@@ -112,7 +111,6 @@ if(SUCL_BUILD_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Cla
   unset(CMAKE_REQUIRED_FLAGS)
   if(SUCL_COMPILES_FUZZERS)
     set(SUCL_HAS_LIBFUZZER ON)
-    target_compile_options(sucl_options INTERFACE -fsanitize=fuzzer-no-link)
   endif()
 endif()
 if(SUCL_BUILD_SANITIZE)
