@@ -27,7 +27,7 @@ for file in "${files[@]}"; do
     *.cpp | *.hpp | *.h | *.c) sources+=("$file") heads+=("$file") ;;
     *.cmake | *CMakeLists.txt | Makefile) heads+=("$file") ;;
     *.py) python+=("$file") heads+=("$file") ;;
-    *.sh | .ci/run) scripts+=("$file") heads+=("$file") ;;
+    *.sh | .ci/run | .ci/nightly) scripts+=("$file") heads+=("$file") ;;
   esac
 done
 
