@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
-sys.path.insert(0, str(ROOT / "python" / "sucl"))  # the package itself wants a build
+sys.path.insert(0, str(ROOT / "python" / "sucl" / "plot"))  # the package itself wants a build
 
 import style  # noqa: E402
 

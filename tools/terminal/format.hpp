@@ -16,7 +16,7 @@ std::string bytes_text(std::uint64_t bytes);
 
 /// As in "4.1 us", "12.3 ms".
 std::string time_text(double seconds);
-/// A round time for the axis of a picture, as python/sucl/style.py writes it: "20 µs".
+/// A round time for the axis of a picture, as python/sucl/plot/style.py writes it: "20 µs".
 std::string axis_time_text(double seconds);
 
 /// As in "1.234", "123": as many significant digits.

@@ -43,7 +43,7 @@ class svg {
 std::string pixels(double value);
 
 /// The colour of a level of the machine or of the n-th line of a chart: those of
-/// python/sucl/style.py come first.
+/// python/sucl/plot/style.py come first.
 const char* palette(std::size_t n);
 
 }  // namespace sucl::tools

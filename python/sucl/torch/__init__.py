@@ -30,9 +30,10 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
-from . import _core, _torch_native
-from .errors import _CLASSES, ConfigurationError, UnavailableError, UnsupportedError, _made
-from .runtime import _alive, _as_store, _environment
+from .. import _core
+from ..errors import _CLASSES, ConfigurationError, UnavailableError, UnsupportedError, _made
+from ..runtime import _alive, _as_store, _environment
+from . import _native
 
 
 def _for_gpus(name: str, value: str) -> Optional[str]:
@@ -83,9 +84,9 @@ def _load() -> None:
     if asked == "python":
         return
     try:
-        _extension, _why_none = _torch_native.load(), ""
+        _extension, _why_none = _native.load(), ""
         _extension.translate(_error)
-    except _torch_native.CannotBuild as error:
+    except _native.CannotBuild as error:
         _why_none = str(error)
         if asked == "native":
             raise UnavailableError.of(f"the extension of torch cannot be built: {error}",
@@ -99,8 +100,8 @@ def build() -> str:
         UnavailableError: it cannot be compiled, with the reason.
     """
     try:
-        return str(_torch_native.built())
-    except _torch_native.CannotBuild as error:
+        return str(_native.built())
+    except _native.CannotBuild as error:
         raise UnavailableError.of(f"the extension of torch cannot be built: {error}",
                                   "Mend that, or do without it") from None
 
@@ -177,15 +178,15 @@ def _start_job(options, timeout):
 def _create(options, _backend_options=None):
     """Makes the process group that torch.distributed asks for."""
     global _job
-    from . import _torch_python
+    from . import _python
 
     timeout = options.timeout.total_seconds()
-    if _torch_python.is_in_use():
-        return _torch_python.create(options)
+    if _python.is_in_use():
+        return _python.create(options)
     if _job is None or not _job._core.alive():
         _job = _start_job(options, timeout)
         if _job is None:
-            return _torch_python.create(options)
+            return _python.create(options)
     job = _job
     ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
     capsule = job._core.group(options.group_id, ranks)
@@ -221,10 +222,10 @@ def _let_timeouts_be_set() -> None:
 
     @functools.wraps(of_torch)
     def _set_pg_timeout(timeout, group=None):
-        from . import _torch_python
+        from . import _python
 
         if c10d._rank_not_in_group(group) or c10d.get_backend(group) != "sucl" \
-                or _torch_python.is_in_use():
+                or _python.is_in_use():
             return of_torch(timeout, group)
         of_group = group or c10d._get_default_group()
         return _extension.set_timeout(of_group._get_backend(of_group._device_types[0]),

@@ -2,10 +2,10 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Draws what the applications write with --plot, as small pictures.
 
-    python python/sucl/app_pictures.py halo field.vti halo.png --grid 2x2x1
-    python python/sucl/app_pictures.py cg solution.vti cg.png
-    python python/sucl/app_pictures.py comd atoms.xyz comd.png --grid 2x2x1
-    python python/sucl/app_pictures.py transpose 2x2 transpose.png
+    python apps/pictures.py halo field.vti halo.png --grid 2x2x1
+    python apps/pictures.py cg solution.vti cg.png
+    python apps/pictures.py comd atoms.xyz comd.png --grid 2x2x1
+    python apps/pictures.py transpose 2x2 transpose.png
 """
 
 import argparse
@@ -23,8 +23,8 @@ def read_vti(path):
     with open(path, "rb") as file:
         head, _, rest = file.read().partition(b'<AppendedData encoding="raw">\n_')
     ends = re.search(rb'WholeExtent="0 (\d+) 0 (\d+) 0 (\d+)"', head).groups()
-    shape = [int(e) + 1 for e in reversed(ends)]
-    return np.frombuffer(rest, "<f4", int(np.prod(shape)), 8).reshape(shape)
+    extents = [int(e) + 1 for e in reversed(ends)]
+    return np.frombuffer(rest, "<f4", int(np.prod(extents)), 8).reshape(extents)
 
 
 def cuts(extent, parts):
@@ -41,9 +41,9 @@ def lines(axes, down, across, grid):
 
 def halo(axes, source, grid):
     field = read_vti(source)
-    plane = field[:, :, field.shape[2] // 2]
+    plane = field[:, :, len(field[0][0]) // 2]
     axes.imshow(plane, cmap="viridis", interpolation="nearest")
-    lines(axes, *plane.shape, grid)
+    lines(axes, len(plane), len(plane[0]), grid)
 
 
 def cg(axes, source, _):
@@ -67,18 +67,18 @@ def comd(axes, source, grid):
 def transpose(figure, grid):
     rows, columns = grid
     n = 8
-    shapes = (("z whole", (rows, columns, 1)), ("y whole", (rows, 1, columns)),
-              ("x whole", (1, rows, columns)))
+    cuttings = (("z whole", (rows, columns, 1)), ("y whole", (rows, 1, columns)),
+                ("x whole", (1, rows, columns)))
     colours = plt.get_cmap("Set2")
-    for number, (title, parts) in enumerate(shapes):
+    for number, (title, parts) in enumerate(cuttings):
         axes = figure.add_subplot(1, 3, number + 1, projection="3d")
         part_of = [np.arange(n) * p // n for p in parts]
         used = [p for p in range(3) if parts[p] > 1]
         owner = np.zeros((n, n, n), int)
         for d in used:
-            shape = [1, 1, 1]
-            shape[d] = n
-            owner = owner * parts[d] + part_of[d].reshape(shape)
+            extents = [1, 1, 1]
+            extents[d] = n
+            owner = owner * parts[d] + part_of[d].reshape(extents)
         axes.voxels(np.ones((n, n, n)), facecolors=colours(owner), edgecolor="none", shade=True)
         axes.set_title(title, fontsize=9)
         axes.set_axis_off()

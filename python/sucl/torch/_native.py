@@ -15,10 +15,10 @@ from typing import List
 
 import torch
 
-from . import _core
+from .. import _core
 
 _NAME = "_sucl_torch"
-_SOURCES = Path(__file__).resolve().parent / "torch_extension"
+_SOURCES = Path(__file__).resolve().parents[1] / "torch_extension"
 
 
 class CannotBuild(Exception):

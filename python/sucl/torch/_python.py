@@ -17,9 +17,9 @@ import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 from torch.distributed import ProcessGroup, ReduceOp
 
-from . import _torch_work as _w
-from .errors import UnsupportedError
-from .runtime import Runtime, _environment
+from ..errors import UnsupportedError
+from ..runtime import Runtime, _environment
+from . import _work as _w
 
 _OPS = {ReduceOp.SUM: "sum", ReduceOp.AVG: "avg", ReduceOp.PRODUCT: "prod", ReduceOp.MIN: "min",
         ReduceOp.MAX: "max", ReduceOp.BAND: "bit_and", ReduceOp.BOR: "bit_or",

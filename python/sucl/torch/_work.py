@@ -8,7 +8,7 @@ import threading
 import torch
 from torch._C._distributed_c10d import Work as _Work
 
-from .errors import InvalidMemoryError, LateError
+from ..errors import InvalidMemoryError, LateError
 
 
 def listed(tensors):
