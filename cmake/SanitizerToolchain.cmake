@@ -16,7 +16,7 @@ foreach(version IN ITEMS -19 "" -20 -18 -17 -16 -15 -14)
       if(EXISTS "${file}")
         set(CMAKE_C_COMPILER "${SUCL_CLANG}")
         set(CMAKE_CXX_COMPILER "${SUCL_CLANGXX}")
-        # The usual linker takes some two seconds for a program with sanitizers.
+        # The usual linker takes long for programs with sanitizers, and there are dozens.
         find_program(SUCL_LLD ld.lld${version})
         if(SUCL_LLD)
           foreach(kind IN ITEMS EXE SHARED MODULE)

@@ -10,7 +10,6 @@
 #include "base/direct_cache.hpp"
 #include "interposer/arguments/device_arguments.hpp"
 #include "interposer/arguments/transfer.hpp"
-
 #include "interposer/decision/call_class.hpp"
 #include "interposer/decision/comm_state.hpp"
 #include "interposer/decision/outcome.hpp"
