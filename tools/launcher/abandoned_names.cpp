@@ -20,10 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 3> prefixes{"mpich_shm_", "Intel_MPI_", "ucx_shm_posix_"};
 
-std::vector<std::string> candidates(std::time_t since) {
+std::vector<std::string> candidates(std::time_t since, const fs::path& folder) {
   std::vector<std::string> found;
   std::error_code failed;
-  for (fs::directory_iterator entry("/dev/shm", failed), end; !failed && entry != end;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
        entry.increment(failed)) {
     const std::string name = entry->path().filename().string();
     const bool known = std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
@@ -40,7 +40,7 @@ std::vector<std::string> candidates(std::time_t since) {
 void drop_mapped(const fs::path& process, std::vector<std::string>& names) {
   std::ifstream maps(process / "maps");
   for (std::string line; std::getline(maps, line);) {
-    const auto at = line.find("/dev/shm/");
+    const auto at = line.find('/');
     if (at != line.npos) std::erase(names, line.substr(at));
   }
 }
@@ -56,8 +56,8 @@ void drop_open(const fs::path& process, std::vector<std::string>& names) {
 
 }  // namespace
 
-void remove_abandoned_names(std::time_t since) {
-  std::vector<std::string> names = candidates(since);
+void remove_abandoned_names(std::time_t since, const fs::path& folder) {
+  std::vector<std::string> names = candidates(since, folder);
   std::error_code failed;
   for (fs::directory_iterator entry("/proc", failed), end;
        !names.empty() && !failed && entry != end; entry.increment(failed)) {

@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "child.hpp"
 
+#include "abandoned_names.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -11,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -134,6 +137,7 @@ child_result run_held(const words& command, variable_changes variables,
   variables.replace = folder.variables();
   const pipe_ends output = make_pipe();
   const pipe_ends errors = make_pipe();
+  const std::time_t begun = std::time(nullptr);
   const pid_t child = fork();
   if (child == 0) become(command, variables, output.write, errors.write);
   interruptions::pass_to(child);
@@ -150,6 +154,7 @@ child_result run_held(const words& command, variable_changes variables,
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     result.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (status != 0) remove_abandoned_names(begun);
   }
   interruptions::pass_to(0);
   close(output.read);
