@@ -104,7 +104,7 @@ int system_v_segments(const sucl::communicator& comm) {
 
 void expect_nothing_left(const sucl::communicator& comm) {
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
-    if (entry.path().filename().string().find("sucl") != std::string::npos)
+    if (entry.path().filename().string().rfind("sucl", 0) == 0)
       fail("left in /dev/shm: " + entry.path().string());
   if (system_v_segments(comm) > 0) fail("there is System V memory");
 }
