@@ -44,9 +44,9 @@ struct options {
   int root = 0;
   std::optional<int> iterations;  ///< nothing: by size and time
   std::optional<int> warmup;
-  double seconds = 0;  ///< most time for the iterations of one point
-  std::string device;  ///< "cpu", "gpu" or "" for the default
-  std::string json;    ///< files; empty: none
+  double seconds = 0;                ///< most time for the iterations of one point
+  std::vector<std::string> devices;  ///< "cpu" or "gpu" for each rank of a node; empty: the default
+  std::string json;                  ///< files; empty: none
   std::string plot;
   bool terminal = false;  ///< standard error is a terminal that a user sees
   std::string command;    ///< for the header

@@ -332,7 +332,7 @@ session_result run_session(const options& wanted, const std::string& flavour) {
   check_root(wanted, hosts);
   const member& me = hosts.members()[static_cast<std::size_t>(hosts.rank())];
   const sycl::queue queue =
-      make_queue(choose_device(wanted.device, me.local_rank), wanted.in_order);
+      make_queue(choose_device(wanted.devices, me.local_rank), wanted.in_order);
   std::optional<baseline> raw;
   if (!flavour.empty() && needs_raw_mpi(wanted)) raw.emplace(flavour);
   together ranks(raw ? &*raw : nullptr, hosts);

@@ -8,14 +8,53 @@
 #include <cstddef>
 #include <cstdio>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace apps {
 namespace {
 
+// The kind of device that this rank wants; "" leaves it to SYCL.
+std::string wanted_device(const options& o, int rank) {
+  return o.devices.empty() ? "" : o.devices[static_cast<std::size_t>(rank) % o.devices.size()];
+}
+
+// The ranks before this one that want a GPU have the GPUs before.
+sycl::device choose_device(const options& o, int rank) {
+  const std::string kind = wanted_device(o, rank);
+  if (kind.empty()) return sycl::device(sycl::default_selector_v);
+  if (kind == "cpu") return sycl::device(sycl::cpu_selector_v);
+  const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
+  if (gpus.empty()) throw std::runtime_error("SYCL has no GPU");
+  std::size_t before = 0;
+  for (int r = 0; r < rank; ++r) before += wanted_device(o, r) == kind;
+  return gpus[before % gpus.size()];
+}
+
+// Which of the processors are for one of several ranks: the first, and the one after the last.
+// Ranks of GPUs get two where there are enough; the others share the rest evenly.
+std::pair<int, int> processors_for(std::size_t index, const std::vector<bool>& on_gpu,
+                                   int processors) {
+  const auto ranks = static_cast<int>(on_gpu.size());
+  const auto gpus = static_cast<int>(std::count(on_gpu.begin(), on_gpu.end(), true));
+  if (gpus == ranks || processors < 4 * ranks) {
+    const auto i = static_cast<int>(index);
+    return {i * processors / ranks, (i + 1) * processors / ranks};
+  }
+  const auto before = static_cast<int>(
+      std::count(on_gpu.begin(), on_gpu.begin() + static_cast<std::ptrdiff_t>(index), true));
+  const int shared = processors - 2 * gpus, others = ranks - gpus;
+  const auto start = [&](int other) { return other * shared / others; };
+  if (on_gpu[index]) return {shared + 2 * before, shared + 2 * before + 2};
+  const int other = static_cast<int>(index) - before;
+  return {start(other), start(other + 1)};
+}
+
 // CPU devices bind their threads to processors, those of every rank to the same ones, where they
-// take each other's time. So ranks of a node that are not bound take equal parts of the
-// processors, before the device starts threads.
-void take_own_processors(sucl::runtime& runtime) {
+// take each other's time. So ranks of a node that are not bound take parts of the processors,
+// before the device starts threads.
+void take_own_processors(sucl::runtime& runtime, const options& o) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
   sched_getaffinity(0, sizeof mine, &mine);
@@ -23,22 +62,25 @@ void take_own_processors(sucl::runtime& runtime) {
   std::vector<cpu_set_t> all(static_cast<std::size_t>(comm.size()));
   comm.blocking().allgather(reinterpret_cast<const std::byte*>(&mine),
                             reinterpret_cast<std::byte*>(all.data()), sizeof mine);
-  int neighbours = 0, index = 0;
+  std::vector<bool> on_gpu;  // ranks of this node
+  std::size_t index = 0;
   const auto& members = comm.members();
   for (const sucl::member& m : members) {
     if (m.node != members[static_cast<std::size_t>(comm.rank())].node) continue;
     if (!CPU_EQUAL(&all[static_cast<std::size_t>(m.rank)], &mine)) return;  // they are bound
-    ++neighbours;
-    if (m.rank < comm.rank()) ++index;
+    if (m.rank == comm.rank()) index = on_gpu.size();
+    on_gpu.push_back(wanted_device(o, m.rank) == "gpu");
   }
   const int processors = CPU_COUNT(&mine);
-  if (processors < neighbours) return;
+  if (processors < static_cast<int>(on_gpu.size())) return;
+  const auto [first, end] = processors_for(index, on_gpu, processors);
   cpu_set_t part;
   CPU_ZERO(&part);
   int seen = 0;
   for (std::size_t c = 0; c < CPU_SETSIZE; ++c) {
     if (!CPU_ISSET(c, &mine)) continue;
-    if (seen++ * neighbours / processors == index) CPU_SET(c, &part);
+    if (seen >= first && seen < end) CPU_SET(c, &part);
+    ++seen;
   }
   sched_setaffinity(0, sizeof part, &part);
 }
@@ -54,7 +96,8 @@ void agree_on(const sucl::communicator& comm, const std::string& problem) {
 }
 
 sycl::queue make_queue(const options& o, sucl::runtime& runtime) {
-  if (o.device != "gpu") take_own_processors(runtime);
+  const int rank = runtime.rank();
+  if (o.devices != std::vector<std::string>{"gpu"}) take_own_processors(runtime, o);
   // Errors of asynchronous operations are thrown by communicator::check().
   const auto ignore = [](const sycl::exception_list&) {};
   std::optional<sycl::queue> queue;
@@ -63,12 +106,11 @@ sycl::queue make_queue(const options& o, sucl::runtime& runtime) {
   sycl::property_list properties;
   if (o.recorded > 0) properties = {sycl::property::queue::in_order{}};
   try {
-    if (o.device == "cpu") queue.emplace(sycl::cpu_selector_v, ignore, properties);
-    if (o.device == "gpu") queue.emplace(sycl::gpu_selector_v, ignore, properties);
-    if (o.device.empty()) queue.emplace(ignore, properties);
-  } catch (const sycl::exception& e) {
-    problem = "there is no such device" + (o.device.empty() ? "" : " as --device " + o.device) +
-              ": " + e.what();
+    queue.emplace(choose_device(o, rank), ignore, properties);
+  } catch (const std::exception& e) {
+    const std::string kind = wanted_device(o, rank);
+    problem =
+        "there is no such device" + (kind.empty() ? "" : " as --device " + kind) + ": " + e.what();
   }
   agree_on(runtime.world(), problem);
   return *queue;

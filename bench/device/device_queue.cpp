@@ -6,12 +6,20 @@
 
 #include "base/error.hpp"
 
+#include <cstddef>
+
 namespace sucl::bench {
 
-sycl::device choose_device(const std::string& wanted, int local_rank) {
+sycl::device choose_device(const std::vector<std::string>& kinds, int local_rank) {
+  const auto kind = [&](int rank) {
+    return kinds.empty() ? "" : kinds[static_cast<std::size_t>(rank) % kinds.size()];
+  };
+  const std::string wanted = kind(local_rank);
   if (wanted == "cpu") return sycl::device(sycl::cpu_selector_v);
+  std::size_t before = 0;
+  for (int rank = 0; rank < local_rank; ++rank) before += kind(rank) == wanted;
   const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
-  if (!gpus.empty()) return gpus[static_cast<std::size_t>(local_rank) % gpus.size()];
+  if (!gpus.empty()) return gpus[before % gpus.size()];
   if (wanted == "gpu")
     base::fail(errc::unavailable, "there is no GPU among the SYCL devices",
                "See 'sucl info', or leave --device out");

@@ -8,12 +8,14 @@
 #include <sucl/sycl.hpp>
 
 #include <string>
+#include <vector>
 
 namespace sucl::bench {
 
-/// A device of the kind "cpu", "gpu" or "", which is a GPU if there is one. Each rank of a node
-/// gets the next GPU. Throws errc::unavailable.
-sycl::device choose_device(const std::string& wanted, int local_rank);
+/// A device of the kind that `kinds`, "cpu" or "gpu", gives to a rank of a node, from its start
+/// again where there are more ranks; without kinds a GPU if there is one. Each rank that wants a
+/// GPU gets the next one. Throws errc::unavailable.
+sycl::device choose_device(const std::vector<std::string>& kinds, int local_rank);
 
 /// In order as cheap as the implementation has it.
 sycl::queue make_queue(const sycl::device& device, bool in_order);

@@ -147,7 +147,7 @@ tuning_result run_device_tuning(const tuning_request& wanted, const std::string&
     base::fail(errc::invalid_argument, "there is one rank, and nothing to choose",
                "Tune with the numbers of ranks that your programs have: sucl tune -n 2");
   const member& me = hosts.members()[static_cast<std::size_t>(hosts.rank())];
-  const sycl::queue queue = make_queue(choose_device("gpu", me.local_rank), true);
+  const sycl::queue queue = make_queue(choose_device({"gpu"}, me.local_rank), true);
   together ranks(nullptr, hosts);
   options how;
   how.blocking = how.against_mpi = how.against_host_accessor = false;

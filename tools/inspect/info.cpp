@@ -9,6 +9,7 @@
 
 #include "base/config/config.hpp"
 #include "base/config/determinism.hpp"
+#include "base/text.hpp"
 #include "core/control/control_plane.hpp"
 #include "core/control/registry.hpp"
 #include "tune/table/table.hpp"
@@ -388,12 +389,16 @@ int info_command(const words& arguments) {
   app.add_flag("--measure", wanted.measure,
                "With --topology: time messages between the ranks, one pair after the other");
   app.add_option("--svg", wanted.svg, "With --topology: draw it")->type_name("FILE");
-  app.add_option("--device", wanted.device,
-                 "With --topology: device of each rank: cpu, gpu, or all, a rank for each")
-      ->type_name("KIND");
+  app.add_option(
+         "--device", wanted.device,
+         "With --topology: device of each rank: cpu, gpu, a list as gpu,cpu, or all, a rank "
+         "for each")
+      ->type_name("KINDS");
   app.footer(info_examples);
   if (!parse(app, arguments)) return exit_code::success;
-  if (!wanted.device.empty()) check_word(wanted.device, {"cpu", "gpu", "all"}, "device");
+  if (wanted.device != "all")
+    for (const std::string& kind : base::split(wanted.device, ','))
+      check_word(kind, {"cpu", "gpu", "all"}, "device");
   if (topology) {
     if (!config_file.empty()) wrong_usage("--config: set SUCL_CONFIG for the ranks of --topology.");
     return show_topology(wanted);

@@ -101,7 +101,8 @@ handles define(CLI::App& app, bench_options& w) {
                  ->check(between(0, 1 << 30));
   add("--seconds", w.seconds, "S", "Most time for one point's iterations (0.3)")
       ->check(CLI::Range(1e-6, 1e6).description(""));
-  add("--device", w.device, "KIND", "cpu or gpu (a GPU for each rank if there is one)");
+  add("--device", w.device, "KINDS",
+      "cpu or gpu, or a list, as gpu,cpu: of each rank (a GPU for each if there is one)");
   add("--mpi", w.mpi, "FLAVOUR", "MPI to start ranks with, as 'sucl info' lists them");
   add("--launcher", w.launcher, "NAME", "Who starts the ranks, as for sucl run: mpi, local, srun");
   add("--json", w.json, "FILE", "Write the results to this file");
@@ -212,7 +213,8 @@ bench::options read(const bench_options& w, const handles& h) {
   o.replayed = contains(timing, "replay");
   if (o.replayed && timing.size() == 1) leave_out_buffers(o);
   check_word(w.queue, {"auto", "in-order", "out-of-order"}, "queue");
-  o.in_order = w.queue == "in-order" || (w.queue == "auto" && w.device == "gpu");
+  if (!w.device.empty()) o.devices = read_words(w.device, {"cpu", "gpu"}, "--device", "device");
+  o.in_order = w.queue == "in-order" || (w.queue == "auto" && contains(o.devices, "gpu"));
   if (o.on_device && !o.in_order)
     wrong_usage("--timing device times one stream: it needs --queue in-order (or --device gpu).");
   o.sizes = read_option("--sizes", [&] { return base::parse_byte_sequence(w.sizes); });
@@ -225,8 +227,6 @@ bench::options read(const bench_options& w, const handles& h) {
   if (h.iterations->count() > 0) o.iterations = w.iterations;
   if (h.warmup->count() > 0) o.warmup = w.warmup;
   o.seconds = w.seconds;
-  if (!w.device.empty()) check_word(w.device, {"cpu", "gpu"}, "device");
-  o.device = w.device;
   check_file("--json", w.json);
   check_file("--plot", w.plot);
   // A plot is made from the file with the results.

@@ -5,6 +5,7 @@
 #include "bench/device/device_queue.hpp"
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 #include <sucl/sucl.hpp>
 
@@ -28,7 +29,8 @@ std::vector<sycl::queue> choose_queues(const std::string& device, bool in_job, i
       base::fail(errc::unavailable, "the SYCL runtime finds no device", "See 'sucl info'");
     return queues;
   }
-  queues.push_back(bench::make_queue(bench::choose_device(device, local_rank), true));
+  queues.push_back(
+      bench::make_queue(bench::choose_device(base::split(device, ','), local_rank), true));
   return queues;
 }
 

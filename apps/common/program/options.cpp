@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <charconv>
+#include <sstream>
 
 namespace apps {
 namespace {
@@ -13,6 +14,18 @@ const std::map<std::string, variant> variants = {
     {"sucl", variant::sucl}, {"host-accessor", variant::host_accessor}, {"usm", variant::usm}};
 const std::map<std::string, form> forms = {
     {"auto", form::automatic}, {"event", form::event}, {"blocking", form::blocking}};
+
+// "gpu,cpu".
+std::vector<std::string> read_devices(const std::string& text) {
+  std::vector<std::string> kinds;
+  std::istringstream list(text + ',');
+  for (std::string kind; std::getline(list, kind, ',');) {
+    if (kind != "cpu" && kind != "gpu")
+      throw usage_error("--device: there is no '" + kind + "'. Use one of cpu, gpu, or a list");
+    kinds.push_back(kind);
+  }
+  return kinds;
+}
 
 // "256x128x64".
 extents parse_extents(const std::string& option, const std::string& text) {
@@ -105,8 +118,10 @@ void add_options(command_line& line, options& o) {
   line.add("--iterations", o.iterations, "Iterations, at most those needed (100)", "N");
   line.add("--breakdown", o.breakdown,
            "Iterations after that, in which each phase is timed by itself (5)", "N");
-  line.add_choice<std::string>("--device", o.device, {{"cpu", "cpu"}, {"gpu", "gpu"}},
-                               "cpu or gpu (what SYCL prefers)", "KIND");
+  line.add_read(
+      "--device", [&o](const std::string& text) { o.devices = read_devices(text); },
+      "cpu or gpu, or a list, as gpu,cpu: of each rank, from its start again (what SYCL prefers)",
+      "KINDS");
   line.add("--json", o.json, "Write the result to this file", "FILE");
   line.add("--plot", o.plot, "Write the final state to this file", "FILE");
   line.add_flag("--quiet", o.quiet, "No progress");

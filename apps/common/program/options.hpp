@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace apps {
 
@@ -32,9 +33,9 @@ struct options {
   variant kind = variant::sucl;
   form calls = form::automatic;
   int iterations = 100;
-  int recorded = 0;    ///< iterations that are recorded, and replayed together; 0: none
-  int breakdown = 5;   ///< iterations of the run that times each phase by itself
-  std::string device;  ///< "cpu", "gpu" or "", which leaves it to SYCL
+  int recorded = 0;   ///< iterations that are recorded, and replayed together; 0: none
+  int breakdown = 5;  ///< iterations of the run that times each phase by itself
+  std::vector<std::string> devices;  ///< "cpu" or "gpu" for each rank; empty: SYCL's default
   std::string json;
   std::string plot;
   bool quiet = false;
