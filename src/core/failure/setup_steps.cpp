@@ -285,17 +285,29 @@ setup_pause::~setup_pause() {
 
 void setup_step::note_progress() noexcept { m_since = clock::now(); }
 
+// Without a board, ranks that have begun a moment later would blame this one, or be ended with it.
+void setup_step::stay_present() {
+  const auto until = clock::now() + presence_after_failure;
+  for (auto now = clock::now(); now < until; now = clock::now()) {
+    m_last_poll = now;  // the thread is not stuck
+    std::this_thread::sleep_for(std::min<clock::duration>(until - now, poll_timeout / 10));
+  }
+}
+
 sucl_status setup_step::keep_waiting() noexcept try {
   const auto now = clock::now();
   if (now - m_last_poll.load() < between_checks) return SUCL_SUCCESS;
   m_last_poll = now;
   std::optional<diagnosis> why;
+  bool connected = false;
   {
     const std::lock_guard lock(m_all->m_mutex);
+    connected = m_all->m_peers != nullptr;
     why = m_all->diagnose(*this, now);
-    if (why && m_all->m_peers) m_all->m_peers->fail(*why);
+    if (why && connected) m_all->m_peers->fail(*why);
   }
   if (!why) return SUCL_SUCCESS;
+  if (!connected) stay_present();
   if (m_all->m_given_up) m_all->m_given_up();
   return keep(info_of(*why));
 } catch (const std::exception& e) {

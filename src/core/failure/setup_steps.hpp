@@ -110,6 +110,7 @@ class SUCL_CORE_API setup_step final : private wait_supervisor {
 
   sucl_status keep_waiting() noexcept override;
   void note_progress() noexcept override;
+  void stay_present();
 
   setup_steps* m_all = nullptr;  ///< null: part of another one
   std::string m_label;
