@@ -243,9 +243,10 @@ void process::finalise() {
   bool new_to_all = false;
   if (m_broken) {
     obstacle = m_obstacle;
-    if (m_finalize_barrier && m_settings.watchdog.timeout.count() > 0)
+    const bool others_find_out = m_settings.watchdog.timeout.count() > 0;
+    if (m_finalize_barrier && others_find_out)
       m_finalize_barrier->leave();
-    else if (m_size > 1)
+    else if (m_size > 1 && !others_find_out)
       end_job_at_exit(*m_control);
   } else if (m_finalize_barrier) {
     const auto found = m_finalize_barrier->wait(m_ends->checksum());
