@@ -284,6 +284,7 @@ class Errors(Case):
         (["bench", "scan", "--memory", "bufer"], "no memory 'bufer'. Did you mean 'buffer'"),
         (["bench", "scan", "--form", "evnt"], "no form 'evnt'. Did you mean 'event'"),
         (["bench", "scan", "--against", "mpl"], "no implementation 'mpl'. Did you mean 'mpi'"),
+        (["bench", "scan", "--device", "cpu,gpo"], "no device 'gpo'. Did you mean 'gpu'"),
         (["bench", "scan", "--sizes", "4:64Mu"], "--sizes: .*64Mu"),
         (["bench", "scan", "--iterations", "0"], "--iterations: Value 0 not in range"),
         (["bench", "scan", "--json", "/no/such/folder/f"],

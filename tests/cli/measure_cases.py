@@ -166,7 +166,8 @@ class BenchChoices(BenchCase):
 
     def test_choices(self):
         _, results = self.bench("broadcast", "-n", 2, "--memory", "shared", "--form", "event",
-                                "--against", "none", "--sizes", "64", "--root", 1)
+                                "--against", "none", "--sizes", "64", "--root", 1,
+                                "--device", "cpu,cpu")
         self.assertEqual([(row["impl"], row["form"], row["memory"]) for row in results["rows"]],
                          [("sucl", "event", "shared")])
 

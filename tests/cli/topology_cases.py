@@ -75,7 +75,7 @@ class Topology(Case):
         devices = sum(len(p["devices"]) for p in
                       json.loads(self.sucl("info", "--json").stdout)["sycl"]["platforms"])
         self.assertEqual(len(found["ranks"]), devices, "a rank for each device")
-        text = self.sucl("info", "--topology", "--device", "cpu").stdout
+        text = self.sucl("info", "--topology", "--device", "cpu,gpu").stdout
         self.assertIn("One rank: there are no links", text)
 
     def test_many_ranks_have_links_of_some(self):
@@ -87,5 +87,6 @@ class Topology(Case):
     def test_wrong_usage(self):
         for words, text in ((["--measure"], "go with --topology"),
                             (["--topology", "--device", "gpo"], "Did you mean 'gpu'"),
+                            (["--topology", "--device", "cpu,gpo"], "Did you mean 'gpu'"),
                             (["--topology", "--svg", "/nowhere/t.svg"], "/nowhere")):
             self.assertIn(text, self.sucl("info", *words, code=2).stderr)

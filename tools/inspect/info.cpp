@@ -398,7 +398,7 @@ int info_command(const words& arguments) {
   if (!parse(app, arguments)) return exit_code::success;
   if (wanted.device != "all")
     for (const std::string& kind : base::split(wanted.device, ','))
-      check_word(kind, {"cpu", "gpu", "all"}, "device");
+      check_word(kind, {"cpu", "gpu"}, "device");
   if (topology) {
     if (!config_file.empty()) wrong_usage("--config: set SUCL_CONFIG for the ranks of --topology.");
     return show_topology(wanted);
