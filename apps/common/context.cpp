@@ -123,9 +123,10 @@ context::context(sucl::runtime& runtime, options o)
       m_mpi_name(runtime.control_plane()),
       m_queue(make_queue(m_options, runtime)),
       m_comm(runtime.world(m_queue)) {
+  int all_cpu = m_queue.get_device().is_cpu();
+  m_comm.blocking().allreduce(&all_cpu, 1, sucl::op::min);
   m_is_blocking = m_options.calls == form::blocking ||
-                  (m_options.calls == form::automatic && m_options.recorded == 0 &&
-                   m_queue.get_device().is_cpu());
+                  (m_options.calls == form::automatic && m_options.recorded == 0 && all_cpu != 0);
 }
 
 context::~context() = default;

@@ -115,7 +115,7 @@ class context {
   sucl::communicator& world() { return m_comm; }
   bool uses_buffers() const { return m_options.kind == variant::host_accessor; }
   bool uses_mpi() const { return m_options.kind != variant::sucl; }
-  /// Whether SuCL's calls return when they are done.
+  /// Whether SuCL's calls return when they are done; the same on every rank.
   bool is_blocking() const { return m_is_blocking; }
   std::string device_name() const;
   const std::string& mpi_name() const { return m_mpi_name; }

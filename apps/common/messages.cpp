@@ -9,9 +9,11 @@ team::team(context& c, int colour) : m_context(&c), m_comm(c.world().split(colou
 }
 
 bool team::by_host(std::size_t bytes) const {
-  if (m_context->queue().get_device().is_cpu()) return false;
-  const auto who = m_comm.selected_backend(sucl::kind::send, bytes);
-  int found = who != "kernels" && who != "nccl" && who != "rccl";
+  int found = 0;  // on every rank alike, whatever their devices are
+  if (!m_context->queue().get_device().is_cpu()) {
+    const auto who = m_comm.selected_backend(sucl::kind::send, bytes);
+    found = who != "kernels" && who != "nccl" && who != "rccl";
+  }
   m_comm.blocking().allreduce(&found, 1, sucl::op::max);
   return found != 0;
 }
