@@ -57,8 +57,11 @@ void communicator::make(int rank, int size) {
   c.id = c.owner->agree_on_id(oob, size);
   c.label = "communicator " + std::to_string(c.id);
   if (!m_is_part) c.record.begin(c.owner->record(), c.id, rank, size);
+  // Operations may consist of steps of some ranks, which do not compare what the others called.
+  // Between islands of one node backends compare as well what goes through them alone.
+  const bool in_steps = c.where.nodes > 1 || c.where.mixed();
+  if (c.owner->compares_calls() && !m_is_part && in_steps) m_queue.log_calls();
   const bool compared = c.owner->compares_calls() && (m_is_part || c.where.nodes > 1);
-  if (compared && !m_is_part) m_queue.log_calls();
   if (c.owner->compares_ends() && !m_is_part && size > 1) m_queue.count_calls();
   c.backends.create(
       settings, c.owner->backends(), c.owner->built_ins(), oob, c.where,
