@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/exchange/waiting.hpp"
 
+#include <utility>
+
 namespace sucl::core {
 namespace {
 
@@ -9,7 +11,9 @@ thread_local wait_supervisor* t_supervisor = nullptr;
 
 }  // namespace
 
-void supervise_waits(wait_supervisor* s) noexcept { t_supervisor = s; }
+wait_supervisor* supervise_waits(wait_supervisor* s) noexcept {
+  return std::exchange(t_supervisor, s);
+}
 
 sucl_status keep_waiting() noexcept {
   return t_supervisor ? t_supervisor->keep_waiting() : SUCL_SUCCESS;

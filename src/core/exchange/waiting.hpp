@@ -22,8 +22,8 @@ class wait_supervisor {
   ~wait_supervisor() = default;
 };
 
-/// Has `s` decide for this thread, until the next call; null: nothing does.
-void supervise_waits(wait_supervisor* s) noexcept;
+/// Has `s` decide for this thread, until the next call; null: nothing does. Returns what did.
+wait_supervisor* supervise_waits(wait_supervisor* s) noexcept;
 
 /// To be called again and again by a thread that waits for other ranks in a step of set-up: success
 /// while it is worth it, or the status to return, whose details are kept. Cheap.

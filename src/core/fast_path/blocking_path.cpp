@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "core/exchange/core_services.hpp"
+#include "core/exchange/waiting.hpp"
 #include "core/failure/setup_steps.hpp"
 #include "core/operation/call_signature.hpp"
 #include "core/operation/operation.hpp"
@@ -12,6 +13,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -225,14 +228,50 @@ void blocking_path::check_blocks(const arriving_call& mine, std::vector<std::uin
   }
 }
 
-// Libraries such as MPI execute any two barriers as one.
+namespace {
+
+// Ends the wait for ranks that are found to have called something else, and so do not come.
+class mismatch_supervisor final : public wait_supervisor {
+ public:
+  explicit mismatch_supervisor(const backend_set& backends)
+      : m_backends(backends), m_outer(supervise_waits(this)) {}
+  mismatch_supervisor(const mismatch_supervisor&) = delete;
+  mismatch_supervisor& operator=(const mismatch_supervisor&) = delete;
+  ~mismatch_supervisor() { supervise_waits(m_outer); }
+
+  sucl_status keep_waiting() noexcept override try {
+    if (m_backends.mismatched()) return keep(m_backends.mismatch());
+    return m_outer ? m_outer->keep_waiting() : SUCL_SUCCESS;
+  } catch (const std::exception& e) {
+    return services().fail(SUCL_ERROR_INTERNAL, 0, e.what(), nullptr);
+  }
+  void note_progress() noexcept override {
+    if (m_outer) m_outer->note_progress();
+  }
+
+ private:
+  const backend_set& m_backends;
+  wait_supervisor* m_outer;
+};
+
+}  // namespace
+
+// Libraries such as MPI, and steps of some ranks, execute any two barriers as one.
 void blocking_path::compare_arrivals(const arriving_call& mine) {
   const int size = m_context.size();
   std::vector<std::uint64_t> all(static_cast<std::size_t>(size));
   sucl_oob oob = m_context.oob();
   const std::uint64_t own = mine.packed();
-  if (const auto status = services().oob_allgather(&oob, &own, all.data(), sizeof own))
-    throw_last(status, "", barrier_name(own), m_context.rank());
+  {
+    std::optional<mismatch_supervisor> supervisor;
+    if (m_queue.calls()) supervisor.emplace(m_context.backends);
+    const auto status = services().oob_allgather(&oob, &own, all.data(), sizeof own);
+    if (status && m_queue.calls() && m_context.backends.mismatched()) {
+      const auto lock = m_queue.lock();
+      m_queue.throw_if_ended();
+    }
+    if (status) throw_last(status, "", barrier_name(own), m_context.rank());
+  }
   if (mine.frees() && std::all_of(all.begin(), all.end(), [&](std::uint64_t theirs) {
         return arriving_call::of(theirs).call == mine.call;
       }))
