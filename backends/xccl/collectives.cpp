@@ -85,11 +85,19 @@ class call {
     return result == device_ok ? SUCL_SUCCESS : device_failed(m_comm, result, "a copy");
   }
 
+  stream_scratch& scratch_of_stream() {
+    for (stream_scratch& one : m_comm.scratch)
+      if (one.stream == m_stream) return one;
+    m_comm.scratch.push_back({m_stream});
+    return m_comm.scratch.back();
+  }
+
   // Device memory of at least this size; null after a failure, which is kept in `status`.
   char* scratch(std::uint64_t size, sucl_status& status) {
-    if (m_comm.memory.empty() || size > m_comm.capacity) {
+    stream_scratch& own = scratch_of_stream();
+    if (!own.memory || size > own.capacity) {
       const on_device here(m_comm.state->library.device, m_comm.context);
-      const std::size_t capacity = std::max<std::size_t>({size, 2 * m_comm.capacity, 256});
+      const std::size_t capacity = std::max<std::size_t>({size, 2 * own.capacity, 256});
       void* memory = nullptr;
       const int result = m_comm.state->library.device.allocate(&memory, capacity);
       if (result != device_ok) {
@@ -97,9 +105,10 @@ class call {
         return nullptr;
       }
       m_comm.memory.push_back(memory);
-      m_comm.capacity = capacity;
+      own.memory = memory;
+      own.capacity = capacity;
     }
-    return static_cast<char*>(m_comm.memory.back());
+    return static_cast<char*>(own.memory);
   }
 
   sucl_status barrier() {

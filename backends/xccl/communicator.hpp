@@ -37,6 +37,18 @@ struct sucl_state {
   std::shared_ptr<sucl::xccl::endings> ending = std::make_shared<sucl::xccl::endings>();
 };
 
+namespace sucl::xccl {
+
+/// Device memory for what cannot be done in place, for the operations on one stream. The library
+/// orders its own work across streams, but not copies beside it.
+struct stream_scratch {
+  stream_handle stream = nullptr;
+  void* memory = nullptr;
+  std::size_t capacity = 0;
+};
+
+}  // namespace sucl::xccl
+
 /// An operation on the communicator's own stream.
 struct sucl_request {
   sucl::xccl::event_handle event = nullptr;
@@ -57,10 +69,10 @@ struct sucl_backend_comm {
   sucl::xccl::stream_handle stream = nullptr;
   std::vector<std::unique_ptr<sucl_request>> requests;
   std::vector<sucl_request*> unused;
-  /// Device memory for what cannot be done in place. What was outgrown is kept, because work that
-  /// was issued before may still use it.
+  std::vector<sucl::xccl::stream_scratch> scratch;
+  /// Of all scratch memory. What was outgrown is kept, because work that was issued before may
+  /// still use it.
   std::vector<void*> memory;
-  std::size_t capacity = 0;
 };
 
 namespace sucl::xccl {

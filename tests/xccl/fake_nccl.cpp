@@ -3,7 +3,8 @@
 
 // Plays NCCL for ranks that are threads of one process. Calls are executed when they are made,
 // or at the end of their group; a collective waits there for the other ranks. The environment
-// makes it misbehave: FAKE_NCCL_VERSION, FAKE_NCCL_FAIL (the name of a call), FAKE_NCCL_ASYNC.
+// makes it misbehave: FAKE_NCCL_VERSION, FAKE_NCCL_FAIL (the name of a call), FAKE_NCCL_ASYNC. With
+// FAKE_NCCL_LATE a call outside of a group is executed when the next group is.
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -128,9 +130,10 @@ void collective(communicator& comm, const call& mine, const compute& result_of) 
 }
 
 thread_local int depth = 0;
-thread_local std::vector<std::function<void()>> sends, others;
+thread_local std::vector<std::function<void()>> sends, others, late;
 
 void flush() {
+  for (const auto& run : std::exchange(late, {})) run();
   const auto first = std::move(sends), second = std::move(others);
   sends.clear();
   others.clear();
@@ -140,6 +143,10 @@ void flush() {
 
 int enqueue(const char* name, bool is_send, std::function<void()> run) {
   if (configured_to("FAKE_NCCL_FAIL", name)) return internal_error;
+  if (depth == 0 && std::getenv("FAKE_NCCL_LATE")) {
+    late.push_back(std::move(run));
+    return 0;
+  }
   (is_send ? sends : others).push_back(std::move(run));
   if (depth == 0) flush();
   return 0;

@@ -184,6 +184,31 @@ TEST_P(xccl, does_what_mock_does) {
   }
 }
 
+// The library orders its own work, whatever the streams, but not a copy that comes with it.
+TEST_P(xccl, scratch_memory_is_of_one_stream) {
+  const int size = GetParam();
+  const variable late("FAKE_NCCL_LATE", "1");
+  for_ranks(source("nccl"), size, [&](const core::backend_comm& c, const sucl_comm_info& info) {
+    int program_stream = 0;
+    const sucl_operation first = [&] {
+      sucl_operation o = operation(kind::barrier, type::bytes, 0);
+      o.stream = &program_stream;
+      return o;
+    }();
+    std::vector<example> all;
+    all.push_back(make(kind::alltoall, info.rank, size, 5, true));
+    const example& swapped = all.front();
+    const values before = swapped.recv;
+    EXPECT_EQ(post(c, first).status, SUCL_SUCCESS);  // writes its scratch memory later
+    run_examples(c, all, "nccl");
+    for (int r = 0; r < size; ++r)
+      for (std::size_t i = 0; i < 5; ++i)
+        EXPECT_EQ(swapped.recv[static_cast<std::size_t>(r) * 5 + i],
+                  inputs(r, before.size())[static_cast<std::size_t>(info.rank) * 5 + i])
+            << "from rank " << r << ", element " << i;
+  });
+}
+
 TEST_P(xccl, groups_of_messages) {
   const int size = GetParam();
   for_ranks(source("nccl", {{"messages", "true"}}), size,
