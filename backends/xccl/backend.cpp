@@ -12,15 +12,24 @@
 
 #include "base/setting_values.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <set>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #define SUCL_TEXT_OF(word) #word
 #define SUCL_TEXT(word) SUCL_TEXT_OF(word)
@@ -29,7 +38,10 @@ namespace sucl::xccl {
 namespace {
 
 constexpr const vendor& own = SUCL_XCCL_VENDOR;
-constexpr auto longest_ending = std::chrono::seconds(10);
+
+// How long communicators may take to end: at the end of the runtime, and then at that of the
+// process.
+constexpr auto longest_ending = std::chrono::seconds(10), longest_exit = std::chrono::seconds(60);
 
 template <class Body>
 sucl_status guarded(const sucl_core* core, Body body) {
@@ -76,18 +88,60 @@ void describe(const sucl_state& state) {
 sucl_status open(const sucl_core* core, const sucl_setting* settings, std::uint64_t count,
                  sucl_state** result);
 
+using clock = std::chrono::steady_clock;
+
+bool have_ended(endings& all, clock::time_point limit) {
+  std::unique_lock lock(all.mutex);
+  return all.changed.wait_until(lock, limit, [&] { return all.running == 0; });
+}
+
+/// Of runtimes that have ended before their communicators. Never destroyed: threads use it.
+struct left_behind {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<endings>> all;
+};
+left_behind& left() {
+  static auto& those = *new left_behind;
+  return those;
+}
+
+// The exit of a process takes the library and the driver to pieces, also beneath threads that are
+// inside of them. It comes before that, as it is registered after they were loaded.
+void end_of_process(int status, void* process) {
+  if (reinterpret_cast<std::intptr_t>(process) != getpid())
+    return;  // a child's threads end nothing
+  std::vector<std::shared_ptr<endings>> all;
+  {
+    const std::lock_guard lock(left().mutex);
+    all = left().all;
+  }
+  const auto limit = clock::now() + longest_exit;
+  if (std::all_of(all.begin(), all.end(), [&](const auto& e) { return have_ended(*e, limit); }))
+    return;
+  std::fprintf(stderr,
+               "sucl error %s: communicators do not end, so the process ends without its "
+               "exit handlers\n",
+               own.name);
+  std::fflush(nullptr);
+  std::_Exit(status != 0 ? status : EXIT_FAILURE);
+}
+
+void leave_behind(const std::shared_ptr<endings>& those) {
+  const std::lock_guard lock(left().mutex);
+  left().all.push_back(those);
+  if (left().all.size() == 1)
+    on_exit(end_of_process, reinterpret_cast<void*>(std::intptr_t{getpid()}));
+}
+
 void close(sucl_state* state) {
   // Communicators that are still being ended, because other ranks end theirs later or never.
-  {
-    std::unique_lock lock(state->ending->mutex);
-    if (!state->ending->changed.wait_for(lock, longest_ending,
-                                         [&] { return state->ending->running == 0; })) {
-      state->core->log(SUCL_LOG_WARN, state->from->name,
-                       "communicators could not be ended in time and are left as they are");
-      return;  // what the threads use stays
-    }
+  if (have_ended(*state->ending, clock::now() + longest_ending)) {
+    delete state;
+    return;
   }
-  delete state;
+  state->core->log(SUCL_LOG_WARN, state->from->name,
+                   "communicators could not be ended in time and are left as they are");
+  leave_behind(state->ending);  // what the threads use stays
 }
 
 sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability* answer) {

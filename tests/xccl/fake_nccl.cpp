@@ -4,8 +4,11 @@
 // Plays NCCL for ranks that are threads of one process. Calls are executed when they are made,
 // or at the end of their group; a collective waits there for the other ranks. The environment
 // makes it misbehave: FAKE_NCCL_VERSION, FAKE_NCCL_FAIL (the name of a call), FAKE_NCCL_ASYNC. With
-// FAKE_NCCL_LATE a call outside of a group is executed when the next group is.
+// FAKE_NCCL_LATE a call outside of a group is executed when the next group is; with FAKE_NCCL_ENDS
+// the end of a communicator takes as many milliseconds, and must not outlast what the library uses.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -70,6 +74,15 @@ bool configured_to(const char* variable, const char* value) {
   const char* set = std::getenv(variable);
   return set && std::strcmp(set, value) == 0;
 }
+
+// What the library uses is gone once the process ends, which takes the driver a while.
+std::atomic<bool> has_been_unloaded{false};
+struct unload {
+  ~unload() {
+    has_been_unloaded = true;
+    if (std::getenv("FAKE_NCCL_ENDS")) std::this_thread::sleep_for(std::chrono::seconds(2));
+  }
+} unloads;
 
 struct communicator {
   std::shared_ptr<board> shared;
@@ -190,6 +203,10 @@ int ncclCommInitRank(communicator** comm, int size, unique_id id, int rank) {
 }
 
 int ncclCommDestroy(communicator* comm) {
+  if (const char* set = std::getenv("FAKE_NCCL_ENDS")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(set)));
+    if (has_been_unloaded) std::abort();
+  }
   delete comm;
   return 0;
 }
