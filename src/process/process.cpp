@@ -362,6 +362,7 @@ void process::poll_now() {
 
 // For something new: of the whole job, or of a part. `call`: what the program has called.
 sucl_group* process::group_of(native_group over, const std::string& call) const {
+  end_postponed();
   sucl_group* group = nullptr;
   if (over.handle) {
     if (const auto status = m_control->group_adopt(over.handle, over.bytes, &group))
@@ -417,6 +418,17 @@ std::vector<std::shared_ptr<communicator>> process::communicators() {
   for (const auto& w : m_communicators)
     if (auto c = w.lock()) alive.push_back(std::move(c));
   return alive;
+}
+
+void process::for_each_communicator(
+    const std::function<void(const std::shared_ptr<communicator>&)>& each) {
+  std::vector<std::weak_ptr<communicator>> all;
+  {
+    const std::lock_guard lock(m_mutex);
+    all = m_communicators;
+  }
+  for (const auto& w : all)
+    if (const auto c = w.lock()) each(c);
 }
 
 void process::note_destroyed() {

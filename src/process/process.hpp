@@ -84,6 +84,9 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   const std::string& control_description() const { return m_control_description; }
   /// The communicators that exist.
   std::vector<std::shared_ptr<communicator>> communicators();
+  /// Calls `each` for those that exist, and keeps one at a time: the program may let go of others
+  /// meanwhile, which then end where it does.
+  void for_each_communicator(const std::function<void(const std::shared_ptr<communicator>&)>& each);
 
   /// Whether a job of more than one rank runs that the program has started.
   static bool any_runs();

@@ -116,9 +116,10 @@ void progress_thread::poll_all(std::vector<std::shared_ptr<communicator>>& activ
   m_last_poll = now;
   if (m_watchdog) m_watchdog->poll(now);
   if (!m_compares) return;
-  for (const auto& c : m_process.communicators())
+  m_process.for_each_communicator([&](const std::shared_ptr<communicator>& c) {
     if (c->compares_calls() && c->compare_calls() && !c->exchange_queued(true))
       active.push_back(c);  // its progress gives up what waits for them
+  });
 }
 
 // It may hold the last reference to a communicator for a moment.

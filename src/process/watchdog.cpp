@@ -105,11 +105,11 @@ std::string loaded_kernels(const communicator& c) {
 void watchdog::poll(time_point now) {
   if (!m_process.control()) return;
   forget_ended();
-  for (const auto& c : m_process.communicators()) {
+  m_process.for_each_communicator([&](const std::shared_ptr<communicator>& c) {
     if (c->alive()) c->check_device();
     const auto held = c->hold_control_group();
     if (c->alive()) poll_communicator(*c, watched_of(c), now);
-  }
+  });
 }
 
 void watchdog::forget_ended() {

@@ -48,11 +48,26 @@ struct rank_job {
 thread_local int last_error = 0;
 std::atomic<int> stream_answer{0};
 
+// A question that a test holds up.
+enum class held_question { none, wanted, asked };
+std::atomic<held_question> question{held_question::none};
+
+void hold_question() {
+  auto wanted = held_question::wanted;
+  if (question.compare_exchange_strong(wanted, held_question::asked)) {
+    question.notify_all();
+    question.wait(held_question::asked);
+  }
+}
+
 core::device_error_functions error_functions() {
   core::device_error_functions f;
   f.take_last = [] { return std::exchange(last_error, 0); };
   f.name = [](int) { return "the error's name"; };
-  f.query_stream = [](void* stream) { return stream == &stream_answer ? stream_answer.load() : 0; };
+  f.query_stream = [](void* stream) {
+    hold_question();
+    return stream == &stream_answer ? stream_answer.load() : 0;
+  };
   f.push_context = [](void*) { return 0; };
   f.pop_context = [](void**) { return 0; };
   return f;
@@ -303,6 +318,24 @@ TEST(device_errors, of_launches) {
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->code, errc::native);
   EXPECT_EQ(fault->native_code, 719);
+}
+
+// What the program lets go of meanwhile ends in its own thread, and the library has room for
+// another.
+TEST(device_errors, are_asked_for_one_communicator_after_the_other) {
+  run(1, [](rank_job& j) {
+    auto services = j.services();
+    auto owner = std::make_shared<int>();
+    const std::weak_ptr<int> kept = owner;
+    services.owner = std::move(owner);
+    auto another = j.comm.split(0, 0, std::move(services));
+    question = held_question::wanted;
+    question.wait(held_question::wanted);  // the progress thread asks, and keeps the first
+    another.reset();
+    EXPECT_TRUE(kept.expired());
+    question = held_question::none;
+    question.notify_all();
+  });
 }
 
 // A rank that cannot take part says so where all meet, and what there was goes on.

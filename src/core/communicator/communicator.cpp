@@ -8,6 +8,7 @@
 #include "core/failure/device_errors.hpp"
 #include "core/operation/operation.hpp"
 #include "core/support/backoff.hpp"
+#include "core/support/postponed_ends.hpp"
 
 #include <exception>
 
@@ -140,6 +141,7 @@ std::unique_ptr<setup_step> communicator::begin_step(const char* what) {
 }
 
 sucl_group* communicator::split_group(int colour, int key) {
+  end_postponed();  // a library has room for so many
   const auto* control = m_context.owner->control();
   sucl_group* group = nullptr;
   if (control)
