@@ -389,10 +389,8 @@ int info_command(const words& arguments) {
   app.add_flag("--measure", wanted.measure,
                "With --topology: time messages between the ranks, one pair after the other");
   app.add_option("--svg", wanted.svg, "With --topology: draw it")->type_name("FILE");
-  app.add_option(
-         "--device", wanted.device,
-         "With --topology: device of each rank: cpu, gpu, a list as gpu,cpu, or all, a rank "
-         "for each")
+  app.add_option("--device", wanted.device,
+                 "With --topology: device of each rank: cpu, gpu, a list, or all, a rank for each")
       ->type_name("KINDS");
   app.footer(info_examples);
   if (!parse(app, arguments)) return exit_code::success;

@@ -102,7 +102,7 @@ handles define(CLI::App& app, bench_options& w) {
   add("--seconds", w.seconds, "S", "Most time for one point's iterations (0.3)")
       ->check(CLI::Range(1e-6, 1e6).description(""));
   add("--device", w.device, "KINDS",
-      "cpu or gpu, or a list, as gpu,cpu: of each rank (a GPU for each if there is one)");
+      "cpu, gpu, or a list, as gpu,cpu: of each rank (a GPU if there is one)");
   add("--mpi", w.mpi, "FLAVOUR", "MPI to start ranks with, as 'sucl info' lists them");
   add("--launcher", w.launcher, "NAME", "Who starts the ranks, as for sucl run: mpi, local, srun");
   add("--json", w.json, "FILE", "Write the results to this file");
