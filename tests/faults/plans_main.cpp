@@ -139,10 +139,10 @@ int main(int argc, char** argv) {
   auto survivors = world.split(rt.rank() == victim ? -1 : 0);
   auto comm = world.dup();
   mill m(comm, seed);
-  for (int i = 0; i < 20; ++i) m.turn();  // every rank is under way
-  if (rt.rank() == victim) be_the_victim(killed, after);
   const auto start = clock_type::now();
   try {
+    for (int i = 0; i < 20; ++i) m.turn();  // under way; others may be in these still
+    if (rt.rank() == victim) be_the_victim(killed, after);
     while (clock_type::now() - start < 60s) m.turn();
     fail("no rank noticed");
   } catch (const sucl::error& e) {
