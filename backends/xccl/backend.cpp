@@ -95,10 +95,10 @@ bool have_ended(endings& all, clock::time_point limit) {
   return all.changed.wait_until(lock, limit, [&] { return all.running == 0; });
 }
 
-/// Of runtimes that have ended before their communicators. Never destroyed: threads use it.
+/// States of runtimes that have ended before their communicators. Never destroyed: threads use it.
 struct left_behind {
   std::mutex mutex;
-  std::vector<std::shared_ptr<endings>> all;
+  std::vector<sucl_state*> all;
 };
 left_behind& left() {
   static auto& those = *new left_behind;
@@ -110,13 +110,14 @@ left_behind& left() {
 void end_of_process(int status, void* process) {
   if (reinterpret_cast<std::intptr_t>(process) != getpid())
     return;  // a child's threads end nothing
-  std::vector<std::shared_ptr<endings>> all;
+  std::vector<sucl_state*> all;
   {
     const std::lock_guard lock(left().mutex);
     all = left().all;
   }
   const auto limit = clock::now() + longest_exit;
-  if (std::all_of(all.begin(), all.end(), [&](const auto& e) { return have_ended(*e, limit); }))
+  if (std::all_of(all.begin(), all.end(),
+                  [&](const sucl_state* s) { return have_ended(*s->ending, limit); }))
     return;
   std::fprintf(stderr,
                "sucl error %s: communicators do not end, so the process ends without its "
@@ -126,9 +127,9 @@ void end_of_process(int status, void* process) {
   std::_Exit(status != 0 ? status : EXIT_FAILURE);
 }
 
-void leave_behind(const std::shared_ptr<endings>& those) {
+void leave_behind(sucl_state* state) {
   const std::lock_guard lock(left().mutex);
-  left().all.push_back(those);
+  left().all.push_back(state);
   if (left().all.size() == 1)
     on_exit(end_of_process, reinterpret_cast<void*>(std::intptr_t{getpid()}));
 }
@@ -141,7 +142,7 @@ void close(sucl_state* state) {
   }
   state->core->log(SUCL_LOG_WARN, state->from->name,
                    "communicators could not be ended in time and are left as they are");
-  leave_behind(state->ending);  // what the threads use stays
+  leave_behind(state);  // what the threads use stays
 }
 
 sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability* answer) {
