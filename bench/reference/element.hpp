@@ -28,6 +28,14 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return x ^ (x >> 31);
 }
 
+/// 2 to the power of n, which a double has as a normal number.
+inline double power_of_two(int n) {
+  const auto bits = static_cast<std::uint64_t>(1023 + n) << 52;
+  double result;
+  std::memcpy(&result, &bits, sizeof result);
+  return result;
+}
+
 /// A float of 16 bits or fewer.
 struct narrow_format {
   int bits, fraction, least;  ///< all bits, stored ones of the fraction, least normal exponent
@@ -40,8 +48,8 @@ struct narrow_format {
   double value(int code) const {
     const int field = code >> fraction;
     const int part = code & ((1 << fraction) - 1);
-    if (field == 0) return std::ldexp(part, least - fraction);
-    return std::ldexp(part + (1 << fraction), field - 1 + least - fraction);
+    if (field == 0) return part * power_of_two(least - fraction);
+    return (part + (1 << fraction)) * power_of_two(field - 1 + least - fraction);
   }
   double decode(unsigned stored) const {
     const int code = static_cast<int>(stored) & all();

@@ -69,6 +69,8 @@ struct layout {
   std::size_t range[3] = {1, 1, 1};
   std::size_t storage() const { return extent[0] * extent[1] * extent[2]; }
   std::size_t array_index(std::size_t element) const;
+  /// Elements from this one on that lie side by side.
+  std::size_t row_rest(std::size_t element) const { return range[2] - element % range[2]; }
 };
 
 /// A layout for `elements` elements with unused ones around them.

@@ -82,7 +82,7 @@ long double real_input(op o, spot s) {
     const long double big = half ? 2048 : 256;
     if (s.index % 7 == 3 && s.ranks > 2) return s.rank == 0 ? big : s.last() ? -big : 1;
     if (half && s.index % 11 == 5) return 65504;
-    if (half && s.index % 13 == 6) return std::ldexp(static_cast<long double>(h % 1000), -24);
+    if (half && s.index % 13 == 6) return static_cast<long double>(h % 1000) * power_of_two(-24);
   }
   // Significant bits and the least one: less than the type's, so that the input is exact.
   const int bits = is_fp8<T>                  ? format_of<T>.fraction + 1
@@ -92,7 +92,7 @@ long double real_input(op o, spot s) {
                                               : 49;
   const int least = half ? -6 : brain ? -4 : is_fp8<T> || std::is_same_v<T, float> ? -2 : -10;
   const auto units = static_cast<std::int64_t>(h >> (64 - bits)) - (std::int64_t{1} << (bits - 1));
-  return std::ldexp(static_cast<long double>(units), least);
+  return static_cast<long double>(units) * power_of_two(least);
 }
 
 /// The input of an element as the program holds it. With op::none any bit pattern.
@@ -130,8 +130,12 @@ T input(op o, spot s) {
 inline void write_inputs(element e, op o, spot s, std::size_t count, std::byte* out) {
   if (o == op::none) {
     for (std::size_t i = 0; i < count; ++i, ++s.index)
-      for (std::size_t b = 0; b < e.size; ++b)
-        *out++ = static_cast<std::byte>(mix(s.random(), b / 8) >> (8 * (b % 8)));
+      for (std::size_t b = 0; b < e.size; b += 8) {
+        const std::uint64_t word = mix(s.random(), b / 8);
+        const std::size_t bytes = std::min<std::size_t>(8, e.size - b);
+        std::memcpy(out, &word, bytes);
+        out += bytes;
+      }
     return;
   }
   with_type(e.t, [&](auto* null) {
