@@ -138,7 +138,7 @@ std::string barrier_name(std::uint64_t plan) {
 
 std::string describe_barrier(std::uint64_t plan) {
   const arriving_call before = arriving_call::of(plan);
-  const std::string text = barrier_name(plan);
+  std::string text = barrier_name(plan);
   if (before.block != 0 && before.block != arriving_call::any_block)
     return text + " of block " + std::to_string(before.block) + " of " +
            barrier_name(arriving_call{before.call == arrival::deallocate ? arrival::allocate
