@@ -532,7 +532,8 @@ class Errors(unittest.TestCase):
                 (sucl.InvalidRankError, "", lambda c: c.broadcast(x, SIZE)),
                 (sucl.InvalidRankError, "", lambda c: c.send(x, SIZE)),
                 (sucl.InvalidArgumentError, "is missing", lambda c: c.recv(None, LEFT)),
-                (sucl.InvalidArgumentError, "is a list", lambda c: c.allreduce([1.0]))]:
+                (sucl.InvalidArgumentError, "is a list", lambda c: c.allreduce([1.0])),
+                (sucl.InvalidArgumentError, 'op="max"', lambda c: c.allreduce(x, "max"))]:
             self.refused(error, text, call)
         comm.blocking.allreduce(x)
         self.assertTrue((x == SIZE).all())

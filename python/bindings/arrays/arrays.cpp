@@ -328,8 +328,11 @@ array_view view_of(nb::handle array, const char* what, holdings& held) {
        std::string(what) + " is a " + class_of(array) +
            ", which has none of __sycl_usm_array_interface__, the buffer protocol, "
            "__cuda_array_interface__ and __dlpack__",
-       "Pass an array of numpy, dpctl, dpnp, torch, cupy or another library that has one of them; "
-       "a number as numpy.array(number)");
+       nb::isinstance<nb::str>(array)
+           ? "Pass the op by its name, as allreduce(x, op=\"max\"): the second array is where "
+             "the result goes"
+           : "Pass an array of numpy, dpctl, dpnp, torch, cupy or another library that has one of "
+             "them; a number as numpy.array(number)");
 }
 
 std::shared_ptr<queue_handle> queue_from(nb::handle object) {

@@ -243,7 +243,8 @@ event_handle event_from(nb::handle object) {
       return event_handle(PyCapsule_GetPointer(capsule.ptr(), "SyclEventRef"));
   }
   fail(errc::invalid_argument,
-       "a " + nb::cast<std::string>(nb::type_name(object.type())) + " is no event",
+       "what is passed is no event but of the type " +
+           nb::cast<std::string>(nb::type_name(object.type())),
        "Pass events that SuCL's operations return, or dpctl.SyclEvent");
 }
 
