@@ -122,6 +122,7 @@ class batch {
   // error is that of the request.
   int complete_all(bool failed, int count, MPI_Status* statuses) {
     int code = MPI_SUCCESS;
+    if (failed && statuses) set_hidden(statuses);
     while (!m_active.empty()) {
       const int index = m_active.back().index;
       const pending& r = *m_active.back().request;
@@ -167,6 +168,13 @@ class batch {
       if (!e.detached || m_handles[e.index] != e.request->handle) continue;
       m_self->table().attach(*e.request);
       e.detached = false;
+    }
+  }
+  // Of an error, Intel MPI leaves the statuses of what is null to it as they were. All are over.
+  void set_hidden(MPI_Status* statuses) const {
+    for (const int i : m_hidden) {
+      set_empty(statuses + i);
+      statuses[i].MPI_ERROR = MPI_SUCCESS;
     }
   }
   static bool is_over(const pending& r, MPI_Request handle) {

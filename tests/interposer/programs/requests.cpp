@@ -484,6 +484,41 @@ void starts() {
   MPI_Comm_free(&comm);
 }
 
+// A receive that is too short is an error of its own: the statuses of a collective beside it, and
+// of what has not been started, say that those are right, or still to be waited for.
+void beside_an_error(bool wait) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  int sum = 0, unused = 0;
+  for (int i = 0; i < 6; ++i) MPI_Allreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+  sum = -1;
+  const int next = (g_rank + 1) % g_size, words[2] = {1, 2};
+  int word = 0, done = 0;
+  MPI_Request r[3];
+  MPI_Status statuses[3] = {};
+  for (MPI_Status& s : statuses) s.MPI_ERROR = -1;
+  MPI_Allreduce_init(&g_rank, &unused, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &r[0]);
+  MPI_Iallreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comm, &r[1]);
+  MPI_Irecv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 4, comm, &r[2]);
+  MPI_Send(words, 2, MPI_INT, next, 4, comm);
+  for (int i = 1; i < 3; ++i)
+    for (done = 0; !done;) MPI_Request_get_status(r[i], &done, MPI_STATUS_IGNORE);
+  const int code = wait ? MPI_Waitall(3, r, statuses) : MPI_Testall(3, r, &done, statuses);
+  int of_code = MPI_SUCCESS;
+  MPI_Error_class(code, &of_code);
+  expect(of_code == MPI_ERR_IN_STATUS, "a message that is too long is no error");
+  for (int i = 0; i < 2; ++i) {
+    const int found = statuses[i].MPI_ERROR;
+    expect(found == MPI_SUCCESS || found == MPI_ERR_PENDING, "the status beside an error is wrong");
+    expect(i == 0 || (found == MPI_SUCCESS) == (r[1] == MPI_REQUEST_NULL), "a handle is wrong");
+  }
+  MPI_Waitall(2, r + 1, MPI_STATUSES_IGNORE);
+  expect(sum == g_size * (g_size - 1) / 2, "the sum beside an error is wrong");
+  MPI_Request_free(&r[0]);
+  MPI_Comm_free(&comm);
+}
+
 // Calls that have no room for what they tell are refused, and the request is what it was.
 [[maybe_unused]] void without_room() {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -537,6 +572,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   table(argc > 1 ? std::atoi(argv[1]) : 0, argc > 2 ? std::atoi(argv[2]) : 1 << 30);
   starts();
+  for (const bool wait : {false, true}) beside_an_error(wait);
 #if !defined(MPI_ABI_VERSION)  // MPICH's library for it crashes in such calls
   without_room();
 #endif
