@@ -7,7 +7,8 @@
 
 FOLDER has one folder for each suite, of which nothing is part of SuCL:
 
-    FOLDER/mpich/test/mpi    sources of MPICH: coll, comm, errors/coll, errors/comm, threads
+    FOLDER/mpich/test/mpi    sources of MPICH: collectives, communicators, point-to-point, sessions,
+                             attributes, errors and threads of those
     FOLDER/mpi4py/test       sources of mpi4py's tests, of the version that is installed: calls that
                              an older one refuses are errors of single ranks, which then differ
     FOLDER/programs.txt      lines `MPI RANKS COMMAND...`: programs that are built already, as OSU's
@@ -32,7 +33,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODES = {"plain": None, "default": {},
          "forced": {"SUCL_INTERPOSE_AFTER": "0", "SUCL_INTERPOSE_TRIALS": "0"}}
-MPICH_FOLDERS = ("coll", "comm", "errors/coll", "errors/comm", "threads/coll", "threads/comm")
+MPICH_FOLDERS = ("coll", "comm", "errors/coll", "errors/comm", "errors/pt2pt", "errors/session",
+                 "threads/coll", "threads/comm", "threads/init", "threads/pt2pt", "session",
+                 "pt2pt", "attr", "topo", "errhan", "init")
 # What configure of MPICH's tests would find out here.
 CONFIGURATION = """
 #define HAVE_STDIO_H 1
@@ -120,12 +123,12 @@ class Mpich:
 
     def lines(self):
         for folder in MPICH_FOLDERS:
-            listed = self.root / folder / "testlist.in"
-            if not listed.exists():
-                continue
-            for line in listed.read_text().splitlines():
-                words = line.split("#")[0].split()
-                if len(words) < 2 or not words[1].isdigit() or "@" in line:
+            listed = [p for p in (self.root / folder / n for n in ("testlist.in", "testlist"))
+                      if p.exists()]
+            # `@...@` before a name is where configure may leave the test out.
+            for line in listed[0].read_text().splitlines() if listed else []:
+                words = re.sub("@[a-z_]+@", "", line.split("#")[0]).split()
+                if len(words) < 2 or not words[1].isdigit():
                     continue
                 given = [w[4:] for w in words[2:] if w.startswith("arg=")]
                 variables = dict(w[4:].split("=", 1) for w in words[2:] if w.startswith("env="))
