@@ -141,25 +141,55 @@ comm_state& interposer::make_state(MPI_Comm comm) {
   return p;
 }
 
+namespace {
+
+// No communicator waits longer than for so many calls: that is little of what a long-lived one
+// makes.
+constexpr int max_wanted_calls = 1000;
+
+}  // namespace
+
+// How many calls a communicator is to have made before it is worth a set-up, by those that ended
+// before. Of what is to be set up at once, and where nothing is measured, nothing is asked.
+int interposer::wanted_calls() const {
+  return sets_up_at_once() || settings().interpose.trials == 0 ? 0 : m_wanted_calls.load();
+}
+
+// One that has ended had better been left to MPI if its set-up took longer than it saved.
+void interposer::learn_from(const comm_state& p) {
+  double saved = 0;
+  std::uint64_t calls = 0;
+  for (const counters& c : p.counts) {
+    saved += c.saved;
+    calls = std::accumulate(c.calls.begin(), c.calls.end(), calls);
+  }
+  const auto doubled = static_cast<int>(std::min<std::uint64_t>(2 * calls, max_wanted_calls));
+  m_wanted_calls.store(saved >= p.set_up_took ? 0 : std::max(doubled, m_wanted_calls.load()));
+}
+
 // One more of SuCL's communicators, or null, for want of room or, with `later`, of a moment at
-// which one can be made. Collective: the same on every rank.
+// which one can be made, or of calls of which a rank awaits more. Collective: the same on every
+// rank.
 //
 // Libraries number what is issued on a communicator, and make others by such operations: where the
 // numbers differ between ranks, they would wait for ever. Open MPI numbers non-blocking calls, also
 // those that it has refused on some ranks only; MPICH and Intel MPI the starts of persistent ones,
 // which ranks may make in any order.
-std::shared_ptr<core::communicator> interposer::make_core(const comm_state& p, bool& later) {
+std::shared_ptr<core::communicator> interposer::make_core(comm_state& p, int wanted, bool& later) {
   const own_call guard;
   const MPI_Comm comm = p.native;
   const errors_returned quiet(comm);
-  std::array<int, 5> all{m_cores.fetch_add(1) < max_cores, p.refused, -p.refused};
+  std::array<int, 6> all{m_cores.fetch_add(1) < max_cores, p.refused, -p.refused};
   {
     const std::lock_guard lock(m_requests.lock());
     all[3] = p.started, all[4] = -p.started;
   }
-  PMPI_Allreduce(MPI_IN_PLACE, all.data(), 5, MPI_INT, MPI_MIN, comm);
+  all[5] = -wanted;
+  PMPI_Allreduce(MPI_IN_PLACE, all.data(), 6, MPI_INT, MPI_MIN, comm);
+  const stopwatch time;  // from when all have come
   const bool possible = all[0] != 0 && all[1] == -all[2];
-  const bool room = possible && all[3] == -all[4];
+  p.awaited = static_cast<std::uint64_t>(-all[5]);
+  const bool room = possible && all[3] == -all[4] && p.awaited <= p.calls;
   // Every rank has come: nothing that other threads wait for keeps one away from what follows.
   const set_up_turn turn(room);
   int granted = turn.granted();
@@ -174,7 +204,10 @@ std::shared_ptr<core::communicator> interposer::make_core(const comm_state& p, b
   } catch (const error& e) {
     log_text(base::log_level::warn, std::string("a communicator is left to MPI: ") + e.what());
   }
-  if (!made) m_cores.fetch_sub(1);
+  if (made)
+    p.set_up_took += time.seconds();
+  else
+    m_cores.fetch_sub(1);
   return made;
 }
 
@@ -199,7 +232,7 @@ comm_state* being_freed::find(MPI_Comm comm) {
 
 void interposer::adopt(comm_state& p) {
   bool later = false;
-  p.core = make_core(p, later);
+  p.core = make_core(p, wanted_calls(), later);
   p.oversubscribed = !p.core && !later;
   if (!p.core) return;
   const own_call guard;
@@ -225,7 +258,8 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
     // SuCL sets itself up where ranks wait for each other, or where it has promised the result.
     if (!(is_strict() && t.order_matters()) &&
         (!waits_for_all(t.called) ||
-         (!sets_up_at_once() && ++p.calls <= settings().interpose.after)))
+         (!sets_up_at_once() &&
+          ++p.calls <= std::max<std::uint64_t>(settings().interpose.after, p.awaited))))
       return outcome::early;
     adopt(p);
     if (!p.core) return p.oversubscribed ? outcome::oversubscribed : outcome::early;
@@ -287,7 +321,10 @@ void interposer::decide(comm_state& p, call_class& c) {
 void interposer::forget(comm_state& p) {
   const own_call guard;
   m_generation.fetch_add(1, std::memory_order_release);
-  if (p.core) p.core->shut_down(true);
+  if (p.core) {
+    learn_from(p);
+    p.core->shut_down(true);
+  }
   m_requests.forget(p, MPI_COMM_WORLD);
   if (p.core) m_cores.fetch_sub(1);
   {

@@ -171,7 +171,9 @@ class interposer {
     comm_state& p = make_state(comm);
     if (p.suitable) adopt(p);
   }
-  std::shared_ptr<core::communicator> make_core(const comm_state& p, bool& later);
+  std::shared_ptr<core::communicator> make_core(comm_state& p, int wanted, bool& later);
+  int wanted_calls() const;
+  void learn_from(const comm_state& p);
   outcome classify(comm_state& p, const transfer& t, form f, call_class** found);
   turn turn_of(call_class& c);
   /// The call that has taken the last turn was none.
@@ -221,8 +223,9 @@ class interposer {
   int m_key = MPI_KEYVAL_INVALID;
   MPI_Comm m_probed = MPI_COMM_NULL;  ///< on which there are no messages, for progress
   requests m_requests;
-  std::atomic<int> m_cores{0};  ///< SuCL's communicators
-  std::mutex m_mutex;           ///< guards what follows
+  std::atomic<int> m_cores{0};         ///< SuCL's communicators
+  std::atomic<int> m_wanted_calls{0};  ///< see wanted_calls()
+  std::mutex m_mutex;                  ///< guards what follows
   std::map<comm_state*, std::unique_ptr<comm_state>> m_comms;
   counters_by_kind m_totals{};  ///< of partners that are gone
 };

@@ -99,7 +99,7 @@ std::shared_ptr<persistent_slot> interposer::new_slot(comm_state& p) {
   if (p.slots.size() == max_slots) return nullptr;
   auto made = std::make_shared<persistent_slot>();
   bool later = true;
-  for (int tries = 16; tries > 0 && later; --tries) made->core = make_core(p, later);
+  for (int tries = 16; tries > 0 && later; --tries) made->core = make_core(p, 0, later);
   if (!made->core) return nullptr;
   const own_call guard;
   made->decisions = reinterpret_cast<tune::shared_decision*>(

@@ -42,6 +42,8 @@ struct comm_state {
   bool suitable = false;  ///< more than one rank, no inter-communicator, and nothing went wrong
   bool oversubscribed = false;  ///< SuCL has as many communicators as it makes
   std::uint64_t calls = 0;      ///< blocking ones so far in which waits_for_all()
+  std::uint64_t awaited = 0;    ///< of those, where that is more than `interpose.after`
+  double set_up_took = 0;       ///< seconds, of persistent slots as well
   std::shared_ptr<core::communicator> core;
   tune::shared_decisions decisions;
   std::map<std::uint64_t, call_class> classes;
