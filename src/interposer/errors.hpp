@@ -24,15 +24,20 @@ int code_of(const error& e);
 /// Logs as the interposer.
 void log_text(base::log_level level, const std::string& text);
 
-/// Errors of SuCL's own calls are not the program's: its handler is not asked meanwhile.
+/// Errors of SuCL's own calls are not the program's: its handler is not asked meanwhile. The
+/// world's stays where it ends the job: to set it again is not the same to MPICH as never to have
+/// set it.
 class errors_returned {
  public:
   explicit errors_returned(MPI_Comm comm) : m_comm(comm) {
     PMPI_Comm_get_errhandler(comm, &m_before);
-    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+#if !defined(OPEN_MPI)
+    m_stays = comm == MPI_COMM_WORLD && m_before == MPI_ERRORS_ARE_FATAL;
+#endif
+    if (!m_stays) PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   }
   ~errors_returned() {
-    PMPI_Comm_set_errhandler(m_comm, m_before);
+    if (!m_stays) PMPI_Comm_set_errhandler(m_comm, m_before);
     PMPI_Errhandler_free(&m_before);
   }
   errors_returned(const errors_returned&) = delete;
@@ -41,6 +46,7 @@ class errors_returned {
  private:
   MPI_Comm m_comm;
   MPI_Errhandler m_before = MPI_ERRHANDLER_NULL;
+  bool m_stays = false;
 };
 
 }  // namespace sucl::interposer

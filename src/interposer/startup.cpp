@@ -103,7 +103,6 @@ void interposer::start() {
   const bool devices = settings.interpose.devices;
   if (problem.empty()) problem = what_is_not_seen(devices);
   if (!all_may_start(level, problem)) return;
-  const errors_returned quiet(MPI_COMM_WORLD);  // the program's handler stays, whatever SuCL sets
   try {
     if (devices) device::enable();
     m_running = new interposer(std::move(settings), *control);

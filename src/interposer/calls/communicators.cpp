@@ -1,7 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// What frees communicators, and what makes them, in Open MPI: creation.hpp.
+// What frees communicators, their handlers of errors, and what makes them, in Open MPI:
+// creation.hpp.
 #include "interposer/calls/entry.hpp"
 #include "interposer/creation.hpp"
 #include "interposer/interposer.hpp"
@@ -28,6 +29,14 @@ SUCL_MPI_FUNCTION MPI_Comm_free(MPI_Comm* comm) {
 
 SUCL_MPI_FUNCTION MPI_Comm_disconnect(MPI_Comm* comm) {
   return end(comm, [&] { return SUCL_NEXT(Comm_disconnect)(comm); });
+}
+
+// While SuCL starts it would set a handler for the program's errors, as it does in programs that
+// call it themselves. MPICH gives what is made of the world no handler as long as none was ever
+// set.
+SUCL_MPI_FUNCTION MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
+  if (interposer::is_inside() && comm == MPI_COMM_WORLD) return MPI_SUCCESS;
+  return SUCL_NEXT(Comm_set_errhandler)(comm, handler);
 }
 
 #if defined(OPEN_MPI)

@@ -66,4 +66,5 @@
   SUCL_PMPI_COLLECTIVE(X, Neighbor_alltoallv, Ineighbor_alltoallv)     \
   SUCL_PMPI_COLLECTIVE(X, Neighbor_alltoallw, Ineighbor_alltoallw)     \
   X(Comm_free)                                                         \
-  X(Comm_disconnect)
+  X(Comm_disconnect)                                                   \
+  X(Comm_set_errhandler)

@@ -421,6 +421,17 @@ void message_after_wrong_at_the_root(int barriers, int right) {
   MPI_Comm_free(&comm);
 }
 
+// MPICH asks the handler that the world has now, where none was set when a communicator was made of
+// the world: the program's first one is set here.
+void handler_of_the_world() {
+  if (is_open_mpi()) return;
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &made);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  expect(MPI_Send(g_in, -1, MPI_INT, 0, 0, made) != MPI_SUCCESS, "a send of -1 elements");
+  MPI_Comm_free(&made);
+}
+
 // No communicator at all.
 void without_communicator() {
   MPI_Request r = MPI_REQUEST_NULL;
@@ -456,6 +467,7 @@ int main(int argc, char** argv) {
   MPI_Comm_create_errhandler(handle, &handler);
   MPI_Type_contiguous(2, MPI_INT, &g_uncommitted);
   for (int i = 0; i < 8; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  handler_of_the_world();
   int rows = 0;
   // A handler of the program is asked as often; with one MPICH returns success.
   for (const MPI_Errhandler h : {handler, MPI_Errhandler(MPI_ERRORS_RETURN)}) {
