@@ -120,7 +120,10 @@ void requests::close(pending& r) {
   r.measured = nullptr;
   r.operation = {};
   if (r.persistent) return;
-  if (library) return void(m_detached.erase(find_detached(r)));
+  // Open MPI's Waitall leaves the handle of one that has failed where statuses are ignored.
+  const auto detached = find_detached(r);
+  if (library && detached != m_detached.end()) return void(m_detached.erase(detached));
+  if (library) return void(m_all.erase(bits_of(r.handle)));
   r.core.reset();
   m_free.push_back(&r);
 }
