@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #ifndef SUCL_MPI_FLAVOUR
@@ -194,27 +195,50 @@ sucl_status group_world(sucl_group** group) {
   });
 }
 
+// What the caller has of a communicator that it passes.
+sucl_status read_native(const void* native, uint64_t bytes, MPI_Comm* comm) {
+  if (native == nullptr || bytes != sizeof(MPI_Comm))
+    return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT,
+                "the communicator handle has " + std::to_string(bytes) + " bytes, those of " +
+                    SUCL_MPI_FLAVOUR " have " + std::to_string(sizeof(MPI_Comm)),
+                "Compile the program with the MPI library that SuCL uses.");
+  std::memcpy(comm, native, sizeof *comm);
+  if (*comm == MPI_COMM_NULL)
+    return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT, "the communicator is MPI_COMM_NULL",
+                "Only its members may make a communicator from it.");
+  int between_groups = 0;
+  const errors_are_returned errors;
+  if (errors.result(MPI_Comm_test_inter(*comm, &between_groups)) != MPI_SUCCESS)
+    return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT, "the handle is none of a communicator of MPI",
+                "Pass an MPI_Comm that has not been freed.");
+  if (between_groups)
+    return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT, "the communicator is an inter-communicator",
+                "Merge it: MPI_Intercomm_merge.");
+  return SUCL_SUCCESS;
+}
+
 sucl_status group_adopt(const void* native, uint64_t bytes, sucl_group** group) {
   return guarded(g_core, [&] {
     *group = nullptr;
-    const sucl_status status = check_alive();
+    MPI_Comm comm = MPI_COMM_NULL;
+    sucl_status status = check_alive();
+    if (status == SUCL_SUCCESS) status = read_native(native, bytes, &comm);
+    return status == SUCL_SUCCESS ? adopt(g_core, comm, group) : status;
+  });
+}
+
+sucl_status native_ranks(sucl_group* group, const void* native, uint64_t bytes, int32_t* ranks,
+                         uint64_t* count) {
+  return guarded(g_core, [&] {
+    const uint64_t room = std::exchange(*count, 0);
+    MPI_Comm comm = MPI_COMM_NULL;
+    sucl_status status = check_alive();
+    if (status == SUCL_SUCCESS) status = read_native(native, bytes, &comm);
     if (status != SUCL_SUCCESS) return status;
-    if (native == nullptr || bytes != sizeof(MPI_Comm))
-      return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT,
-                  "the communicator handle has " + std::to_string(bytes) + " bytes, those of " +
-                      SUCL_MPI_FLAVOUR " have " + std::to_string(sizeof(MPI_Comm)),
-                  "Compile the program with the MPI library that SuCL uses.");
-    MPI_Comm comm;
-    std::memcpy(&comm, native, sizeof comm);
-    if (comm == MPI_COMM_NULL)
-      return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT, "the communicator is MPI_COMM_NULL",
-                  "Only its members may make a communicator from it.");
-    int between_groups = 0;
-    MPI_Comm_test_inter(comm, &between_groups);
-    if (between_groups)
-      return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT, "the communicator is an inter-communicator",
-                  "Merge it: MPI_Intercomm_merge.");
-    return adopt(g_core, comm, group);
+    const std::vector<int> found = ranks_in(*group, comm);
+    *count = found.size();
+    std::copy_n(found.begin(), std::min<std::size_t>(found.size(), room), ranks);
+    return status;
   });
 }
 
@@ -396,6 +420,7 @@ extern "C" SUCL_ABI_EXPORT const sucl_bootstrap* sucl_bootstrap_entry(uint32_t c
                                        nullptr,
                                        nullptr,
                                        nullptr,
-                                       nullptr};
+                                       nullptr,
+                                       module::native_ranks};
   return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
 }

@@ -166,7 +166,7 @@ sucl_status agree(const sucl_core* core, const medium_ptr& over, std::int32_t co
   }
 }
 
-// The ranks that the members of `comm` have in the medium; empty if some are not in it.
+// The ranks that the members of `comm` have in the medium, or MPI_UNDEFINED.
 std::vector<int> world_ranks_in(const medium& over, MPI_Comm comm) {
   MPI_Group theirs = MPI_GROUP_NULL, ours = MPI_GROUP_NULL;
   MPI_Comm_group(comm, &theirs);
@@ -178,8 +178,12 @@ std::vector<int> world_ranks_in(const medium& over, MPI_Comm comm) {
   MPI_Group_translate_ranks(theirs, size, from.data(), ours, to.data());
   MPI_Group_free(&theirs);
   MPI_Group_free(&ours);
-  const bool all = std::find(to.begin(), to.end(), MPI_UNDEFINED) == to.end();
-  return all ? to : std::vector<int>{};
+  return to;
+}
+
+bool are_all_in(const medium& over, MPI_Comm comm) {
+  const std::vector<int> ranks = world_ranks_in(over, comm);
+  return std::find(ranks.begin(), ranks.end(), MPI_UNDEFINED) == ranks.end();
 }
 
 sucl_status world_medium(const sucl_core* core, medium_ptr* over) {
@@ -291,7 +295,7 @@ sucl_status adopt(const sucl_core* core, MPI_Comm comm, sucl_group** group) {
   }
   // Whether all know a medium with all of them in it, so that they do the same: none may if this is
   // the first of all groups, nor if processes of another MPI_COMM_WORLD are among them.
-  proposal mine{over && !world_ranks_in(*over, comm).empty() ? 1 : 0, 0, 0, 0, 0};
+  proposal mine{over && are_all_in(*over, comm) ? 1 : 0, 0, 0, 0, 0};
   std::vector<proposal> all(static_cast<std::size_t>(size));
   int code = ask_all(comm, mine, all);
   if (code != MPI_SUCCESS) return fail_native(core, code, "MPI_Iallgather");
@@ -305,6 +309,15 @@ sucl_status adopt(const sucl_core* core, MPI_Comm comm, sucl_group** group) {
     return ask_all(comm, m, a);
   };
   return agree(core, over, 0, rank, all.size(), exchange, group);
+}
+
+std::vector<int> ranks_in(const sucl_group& group, MPI_Comm comm) {
+  std::vector<int> ranks = world_ranks_in(*group.over, comm);
+  for (int& r : ranks) {
+    const auto at = std::find(group.members.begin(), group.members.end(), r);
+    r = at == group.members.end() ? -1 : static_cast<int>(at - group.members.begin());
+  }
+  return ranks;
 }
 
 sucl_status split(const sucl_core* core, sucl_group& group, std::int32_t colour, std::int32_t key,

@@ -116,6 +116,8 @@ int exchange_now(sucl_group& group, const void* mine, void* all, std::uint64_t b
 sucl_status make_world(const sucl_core* core, sucl_group** group);
 /// That of a communicator's processes. Collective over it.
 sucl_status adopt(const sucl_core* core, MPI_Comm comm, sucl_group** group);
+/// The ranks of its processes in a group, in their order; -1: not in it. Local.
+std::vector<int> ranks_in(const sucl_group& group, MPI_Comm comm);
 /// One for each colour, ordered by key. Collective.
 sucl_status split(const sucl_core* core, sucl_group& group, std::int32_t colour, std::int32_t key,
                   sucl_group** result);

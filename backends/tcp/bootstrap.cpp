@@ -534,6 +534,7 @@ extern "C" SUCL_ABI_EXPORT const sucl_bootstrap* sucl_bootstrap_entry(uint32_t c
                                        module::rendezvous,
                                        module::make_id,
                                        module::agree,
-                                       module::group_shrink};
+                                       module::group_shrink,
+                                       nullptr};
   return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
 }

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <random>
@@ -272,6 +273,26 @@ std::vector<int> process::everyone() const {
   std::vector<int> ranks(static_cast<std::size_t>(m_size));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
+}
+
+// Ranks adopt communicators of different members in different orders, so steps are counted for each
+// set of members. The label of many is cut: circles and the board have no room for more.
+process::step_scope process::step_over(native_group over, const std::string& call) const {
+  if (!m_control || m_ended || !SUCL_HAS_FIELD(m_control, sucl_bootstrap, native_ranks) ||
+      !m_control->native_ranks)
+    return {call, {}};
+  std::vector<int> members(static_cast<std::size_t>(m_size));
+  std::uint64_t count = members.size();
+  const auto status =
+      m_control->native_ranks(m_everyone, over.handle, over.bytes, members.data(), &count);
+  if (status || count == 0 || count > members.size()) return {call, {}};
+  members.resize(count);
+  if (std::find(members.begin(), members.end(), -1) != members.end()) return {call, {}};
+  constexpr std::size_t longest = 24;
+  std::string ranks = ranks_text(members);
+  if (ranks.size() > longest)
+    ranks = ranks.substr(0, longest) + "... " + std::to_string(std::hash<std::string>{}(ranks));
+  return {call + " of " + ranks, std::move(members)};
 }
 
 void process::start_control_plane(int* argc, char*** argv, problem wrong) {

@@ -77,6 +77,14 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
 
   /// All ranks of the job.
   std::vector<int> everyone() const;
+  /// A step of set-up: its label, which is the same on all of its members and another one for
+  /// others, and these, which are none where the control plane does not know them.
+  struct step_scope {
+    std::string label;
+    std::vector<int> members;
+  };
+  /// That of `call` over the processes of an MPI communicator.
+  step_scope step_over(native_group over, const std::string& call) const;
   /// Whether operations go on outside of calls. Not where the program has initialised MPI for less
   /// than MPI_THREAD_MULTIPLE, on this rank or another one.
   bool has_own_thread() const { return m_threads == threading::own; }

@@ -283,7 +283,8 @@ communicator runtime_state::world(const ::sycl::queue* queue) {
 
 communicator runtime_state::adopt(const void* native, std::size_t bytes,
                                   const ::sycl::queue* queue) {
-  core::setup_step step(m_process->steps(), "adopt()");
+  auto [label, members] = m_process->step_over({native, bytes}, "adopt()");
+  core::setup_step step(m_process->steps(), std::move(label), std::move(members));
   return core::in_step(step, [&] {
     return make(m_process, queue, [&](core::device_services s) {
       return m_process->adopt(native, bytes, std::move(s));
@@ -296,8 +297,10 @@ std::vector<communicator> runtime_state::ranks(const std::vector<::sycl::queue>&
   core::throw_if_forked();
   std::vector<std::shared_ptr<core::process>> ranks;
   {
-    core::setup_step step(m_process->steps(), "world(queues)",
-                          over.handle ? std::vector<int>{} : m_process->everyone());
+    auto [label, members] = over.handle
+                                ? m_process->step_over(over, "adopt(queues)")
+                                : core::process::step_scope{"world(queues)", m_process->everyone()};
+    core::setup_step step(m_process->steps(), std::move(label), std::move(members));
     ranks = core::in_step(step, [&] { return m_process->start_ranks(queues.size(), over); });
   }
   if (ranks.front() == m_process)

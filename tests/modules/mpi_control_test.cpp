@@ -12,6 +12,7 @@
 #include <cstring>
 #include <numeric>
 #include <thread>
+#include <vector>
 
 namespace sucl::test {
 namespace {
@@ -130,6 +131,12 @@ TEST(groups, adopt_a_native_communicator) {
   EXPECT_EQ(control().group_rank(adopted), module().rank);
   EXPECT_EQ(control().group_size(adopted), module().size);
   EXPECT_NE(std::memcmp(control().group_native(adopted), native, handle_bytes()), 0);
+  std::vector<std::int32_t> ranks(static_cast<std::size_t>(module().size));
+  std::uint64_t count = ranks.size();
+  EXPECT_EQ(control().native_ranks(module().world, native, handle_bytes(), ranks.data(), &count),
+            SUCL_SUCCESS);
+  EXPECT_EQ(count, ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r) EXPECT_EQ(ranks[r], static_cast<std::int32_t>(r));
   control().group_free(adopted);
   module().meet();  // the native one lives on
 }
@@ -141,6 +148,24 @@ TEST(groups, refuse_a_handle_of_another_library) {
   EXPECT_NE(module().error.message.find("12 bytes"), std::string::npos);
   EXPECT_EQ(control().group_adopt(nullptr, handle_bytes(), &adopted), SUCL_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(adopted, nullptr);
+  std::uint64_t count = 5;
+  EXPECT_EQ(control().native_ranks(module().world, native, 12, nullptr, &count),
+            SUCL_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(count, 0u);
+}
+
+TEST(groups, know_the_ranks_of_processes_that_are_not_in_them) {
+  sucl_group* part = nullptr;
+  const int odd = module().rank % 2;
+  ASSERT_EQ(control().group_split(module().world, odd, 0, &part), SUCL_SUCCESS);
+  const void* native = control().group_native(module().world);
+  std::vector<std::int32_t> ranks(static_cast<std::size_t>(module().size));
+  std::uint64_t count = ranks.size();
+  ASSERT_EQ(control().native_ranks(part, native, handle_bytes(), ranks.data(), &count),
+            SUCL_SUCCESS);
+  for (int r = 0; r < module().size; ++r)
+    EXPECT_EQ(ranks[static_cast<std::size_t>(r)], r % 2 == odd ? r / 2 : -1) << r;
+  control().group_free(part);
 }
 
 /// The next message.

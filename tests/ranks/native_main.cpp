@@ -5,6 +5,7 @@
 // the first argument says which one to run. Every rank prints its failures; the status is 0 if
 // there are none.
 #include "support/host_command.hpp"
+#include "support/printed_errors.hpp"
 
 #include <sucl/sucl.hpp>
 
@@ -20,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -287,6 +289,9 @@ void adopt() {
     sum(self);
     expect_error(sucl::errc::invalid_argument, "MPI_COMM_NULL",
                  [&] { (void)rt.adopt(MPI_COMM_NULL); });
+    if constexpr (std::is_same_v<MPI_Comm, int>)  // others are pointers, which MPI reads
+      expect_error(sucl::errc::invalid_argument, "none of a communicator of MPI",
+                   [&] { (void)rt.adopt(5); });
     struct {
       char bytes[3];
     } foreign{};
@@ -306,6 +311,54 @@ void adopt() {
     CHECK(theirs[0] == from && theirs[1] == 100 + from);
   }
   MPI_Finalize();
+}
+
+// Rank 0 adopts while the others wait for it in another call, until another thread makes that.
+void adopt_crossed() {
+  initialise();
+  {
+    sucl::runtime rt;
+    sycl::queue q{sycl::cpu_selector_v};
+    auto world = rt.world(q);
+    (void)rt.adopt(MPI_COMM_SELF, q);
+    std::thread late;
+    std::optional<sucl_test::printed_errors> errors;
+    if (world.rank() == 0) {
+      (void)rt.adopt(MPI_COMM_SELF, q);  // adoptions of other members are counted apart
+      errors.emplace();
+      late = std::thread([&] {
+        errors->await("ranks wait for each other");
+        sum(world);
+      });
+    } else {
+      sum(world);
+    }
+    auto adopted = rt.adopt(MPI_COMM_WORLD, q);
+    if (late.joinable()) late.join();
+    errors.reset();
+    sum(adopted);
+  }
+  MPI_Finalize();
+}
+
+// The last rank ends its runtime while the others adopt.
+void adopt_left() {
+  initialise();
+  int rank = 0;
+  {
+    sucl::runtime rt;
+    auto world = rt.world();
+    rank = world.rank();
+    sum(world);
+    if (rank != world.size() - 1)
+      expect_error(sucl::errc::peer_lost,
+                   "adopt() of ranks 0-2 cannot be done: rank " + std::to_string(rt.size() - 1),
+                   [&] { (void)rt.adopt(MPI_COMM_WORLD); });
+  }
+  std::printf("rank %d had %d failures\n", rank, g_failures);
+  std::fflush(stdout);
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::_Exit(g_failures != 0);  // an adoption is under way
 }
 
 // What SuCL's order of operations is for: the same as order_test.cpp does, by MPI calls in host
@@ -512,6 +565,8 @@ int main(int argc, char** argv) {
                                                 {"one_thread", one_thread},
                                                 {"one_thread_disagrees", one_thread_disagrees},
                                                 {"adopt", adopt},
+                                                {"adopt_crossed", adopt_crossed},
+                                                {"adopt_left", adopt_left},
                                                 {"coupled", coupled},
                                                 {"lost", lost},
                                                 {"many", many},

@@ -127,6 +127,12 @@ typedef struct sucl_bootstrap {
   /** The group of the members that had not failed by the last agreement, in the same order. Sends
    * nothing. */
   sucl_status (*group_shrink)(sucl_group* group, sucl_group** result);
+  /* Since 1.6: null where there are no native communicators. */
+  /** The ranks that the processes of a native communicator, as for `group_adopt`, have in a group,
+   * in their order; -1 stands for those that are not in it. `*count` is the room for them, then how
+   * many they are. Local: nothing is sent. */
+  sucl_status (*native_ranks)(sucl_group* group, const void* native, uint64_t bytes, int32_t* ranks,
+                              uint64_t* count);
 } sucl_bootstrap;
 
 typedef const sucl_bootstrap* (*sucl_bootstrap_entry_function)(uint32_t core_major,

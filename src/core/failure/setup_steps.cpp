@@ -123,13 +123,13 @@ std::optional<diagnosis> setup_steps::diagnose(setup_step& s, clock::time_point 
     return diagnosis{errc::peer_lost, what + have(gone.died, " has died", " have died")};
   if (gone.empty()) {
     s.m_left.reset();
-  } else if (!s.m_left) {
-    s.m_left = now;
-  } else if (now - *s.m_left > grace_time) {
-    if (gone.failure) return diagnosis{gone.failure->code, what + gone.failure->text};
-    return diagnosis{errc::peer_lost, what + have(gone.left, " has left", " have left")};
+    return diagnose_late(s, now);
   }
-  return diagnose_late(s, now);
+  // Why it has left goes before that it is late.
+  if (!s.m_left) s.m_left = now;
+  if (now - *s.m_left <= grace_time) return std::nullopt;
+  if (gone.failure) return diagnosis{gone.failure->code, what + gone.failure->text};
+  return diagnosis{errc::peer_lost, what + have(gone.left, " has left", " have left")};
 }
 
 // Adds the members that are ending their runtime, and so will not arrive any more.
@@ -173,7 +173,7 @@ std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
   }
   const bool all_known = !s.m_members.empty();
   const int n = all_known ? static_cast<int>(s.m_members.size()) : m_peers->size();
-  std::vector<int> gone, stopped, late, far;
+  std::vector<int> gone, stopped, late, far, leaving;
   for (int i = 0; i < n; ++i) {
     const int r = all_known ? s.m_members[static_cast<std::size_t>(i)] : i;
     if (r == m_peers->rank()) continue;
@@ -183,8 +183,8 @@ std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
       stopped.push_back(i);
     else if (const auto present = m_peers->is_in(r, s.m_label); !present)
       far.push_back(i);
-    else if (!*present && !m_peers->is_leaving(r))
-      late.push_back(i);
+    else if (!*present)
+      (m_peers->is_leaving(r) ? leaving : late).push_back(i);
   }
   const auto timed_out = [&](const std::string& why) {
     return diagnosis{errc::timeout, what + why};
@@ -193,6 +193,8 @@ std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
   if (!late.empty()) return timed_out(have(late, " has not arrived", " have not arrived"));
   if (!gone.empty() && s.m_may_leave == may_leave::none)
     return timed_out(have(gone, " has gone", " have gone"));
+  if (!leaving.empty() && !all_known)
+    return timed_out(have(leaving, " is ending its runtime", " are ending their runtimes"));
   if (!far.empty())
     return timed_out("nothing has arrived from " + ranks_text(far) +
                      ", on other machines or out of sight");
