@@ -335,15 +335,22 @@ process::~process() { shut_down(); }
 std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
                                                          device_services device) {
   const bool may_fail = device.errors != nullptr;
-  std::shared_ptr<communicator> c;
+  std::shared_ptr<void> object;
   end_postponed();
   try {
-    c = {new communicator(shared_from_this(), group, std::move(device)),
-         [](communicator* ends) { end_or_postpone([ends] { delete ends; }); }};
+    object = {static_cast<void*>(new communicator(shared_from_this(), group, std::move(device))),
+              [](void* c) { end_or_postpone([c] { delete static_cast<communicator*>(c); }); }};
   } catch (...) {
     if (m_control && !m_broken) m_control->group_free(group);
     throw;
   }
+  // Nothing refers to it while it ends, but it is polled until that is done: it tells the others
+  // what it has called, and waits for what they say.
+  const std::shared_ptr<communicator> polled(object, static_cast<communicator*>(object.get()));
+  const std::shared_ptr<communicator> c(
+      polled.get(), [object = std::move(object)](communicator* ends) mutable {
+        end_or_postpone([ends, kept = std::move(object)] { ends->end(); });
+      });
   if (c->compares_calls()) m_progress_thread.compare_calls();
   if (c->logs_calls()) start_call_polling();
   if (m_public && c->size() > 1 && has_own_thread()) m_progress_thread.search_circles();
@@ -352,8 +359,8 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
   [[maybe_unused]] static const bool watched = m_public && (watch_exit(), true);
   std::lock_guard lock(m_mutex);
   ++m_existing;
-  std::erase_if(m_communicators, [](const auto& w) { return w.expired(); });
-  m_communicators.push_back(c);
+  std::erase_if(m_communicators, [](const auto& known) { return known.polled.expired(); });
+  m_communicators.push_back({c, polled});
   return c;
 }
 
@@ -436,20 +443,20 @@ std::shared_ptr<communicator> process::adopt(const void* native, std::uint64_t b
 std::vector<std::shared_ptr<communicator>> process::communicators() {
   std::lock_guard lock(m_mutex);
   std::vector<std::shared_ptr<communicator>> alive;
-  for (const auto& w : m_communicators)
-    if (auto c = w.lock()) alive.push_back(std::move(c));
+  for (const auto& known : m_communicators)
+    if (auto c = known.used.lock()) alive.push_back(std::move(c));
   return alive;
 }
 
 void process::for_each_communicator(
     const std::function<void(const std::shared_ptr<communicator>&)>& each) {
-  std::vector<std::weak_ptr<communicator>> all;
+  std::vector<known_communicator> all;
   {
     const std::lock_guard lock(m_mutex);
     all = m_communicators;
   }
-  for (const auto& w : all)
-    if (const auto c = w.lock()) each(c);
+  for (const auto& known : all)
+    if (const auto c = known.polled.lock()) each(c);
 }
 
 void process::note_destroyed() {

@@ -90,10 +90,10 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   bool has_own_thread() const { return m_threads == threading::own; }
   /// Library of the control plane, in one line, and why it was chosen.
   const std::string& control_description() const { return m_control_description; }
-  /// The communicators that exist.
+  /// The communicators that something refers to.
   std::vector<std::shared_ptr<communicator>> communicators();
-  /// Calls `each` for those that exist, and keeps one at a time: the program may let go of others
-  /// meanwhile, which then end where it does.
+  /// Calls `each` for those that exist, also while they end, one after another. The program may let
+  /// go of any meanwhile, which then ends where it does.
   void for_each_communicator(const std::function<void(const std::shared_ptr<communicator>&)>& each);
 
   /// Whether a job of more than one rank runs that the program has started.
@@ -191,7 +191,11 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   std::weak_ptr<process> m_process;  ///< whose rank this is; of none, if it is a process itself
   std::mutex m_mutex;                ///< guards what follows
   std::vector<std::shared_ptr<process>> m_ranks;  ///< of this process
-  std::vector<std::weak_ptr<communicator>> m_communicators;
+  struct known_communicator {
+    std::weak_ptr<communicator> used;    ///< until nothing refers to it: then it ends
+    std::weak_ptr<communicator> polled;  ///< until it has ended
+  };
+  std::vector<known_communicator> m_communicators;
   std::size_t m_existing = 0;  ///< communicators, also those whose destructor is at work
   std::condition_variable m_destroyed;
   std::vector<error_info> m_thrown;  ///< failures that commands have thrown, and no call

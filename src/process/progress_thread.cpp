@@ -30,11 +30,13 @@ void progress_thread::start_locked() {
 void progress_thread::wake(communicator& c) {
   if (forked()) return;
   if (c.exchange_queued(true)) return;
+  std::shared_ptr<communicator> used = c.weak_from_this().lock();
+  if (!used) return;  // the thread that ends it makes its progress
   {
     std::lock_guard lock(m_mutex);
     if (m_stop) return;  // whom it kept would keep this
     start_locked();
-    m_woken.push_back(c.shared_from_this());
+    m_woken.push_back(std::move(used));
   }
   m_work.notify_one();
 }

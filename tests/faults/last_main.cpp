@@ -9,6 +9,9 @@
 //   none, the last rank passes a count of 0;
 //   more, one that only sends makes one call more than the others;
 //   before, as roots, in the second of four calls;
+//   late, rank 1 receives, but when the others have ended, who have broadcast instead;
+//   slow, rank 1 takes part in a broadcast of all long after the others have ended, called late, or
+//     as an event that waits for a command of the program, which is right;
 //   caught, as roots, but the last rank leaves by an exception of its own;
 //   each, every rank is the root of what roots send, and none of what they receive, again and
 //   again:
@@ -16,8 +19,11 @@
 //   same, all do the same.
 // OPERATION: broadcast, scatter, scatterv, reduce, gather or gatherv; FORM: blocking, event,
 // persistent, dup (on a communicator that ends before the runtime) or ranks (two in each process).
+#include "support/host_command.hpp"
+
 #include <sucl/sucl.hpp>
 
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <stdexcept>
@@ -63,6 +69,22 @@ struct scene {
     }
   }
 
+  void take_part_slowly(sucl::communicator& comm) const {
+    const auto pause = [&] {
+      if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
+    };
+    float x = comm.rank() == 0 ? 5 : 0;
+    if (form == "event") {
+      const auto paused =
+          comm.queue().submit([&](sycl::handler& h) { sucl::testing::host_command(h, pause); });
+      comm.broadcast(&x, 1, 0, {paused}).wait();
+    } else {
+      pause();
+      comm.blocking().broadcast(&x, 1, 0);
+    }
+    if (x != 5) throw std::runtime_error("the broadcast gave something else");
+  }
+
   // Which call tells each rank that they differ from the third on.
   void repeat(sucl::communicator& comm, int root) const {
     constexpr int many = 1000;
@@ -84,6 +106,12 @@ struct scene {
     const bool differ = how == "roots" || how == "caught";
     const int calls = how == "before" ? 4 : 2;
     for (int i = 0; i < calls; ++i) act(comm, length, how == "before" && i > 0 ? other : 0);
+    if (how == "late" && comm.rank() != 1) scene{"broadcast", how, form}.act(comm, length, 0);
+    if (how == "late" && comm.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      act(comm, length, 1);
+    }
+    if (how == "slow") take_part_slowly(comm);
     if (differ) act(comm, length, other);
     if (how == "none") act(comm, comm.rank() == last ? 0 : length, roots_send() ? 0 : last);
     if (how == "more" && comm.rank() == (roots_send() ? 0 : last)) act(comm, length, 0);

@@ -32,7 +32,8 @@ CASES = {
             if not s or (f != "ranks" and (FLAVOUR, o, h) != STUCK)],
     "most": [(o, h, "blocking", 2, {}) for o in OPERATIONS for h in HOWS[:3]] +
             [("broadcast", "before", f, 3, {}) for f in FORMS] +
-            [(o, "roots", "event", 2, {"SUCL_NODE_SIZE": "1"}) for o in ("broadcast", "reduce")],
+            [(o, "roots", "event", 2, {"SUCL_NODE_SIZE": "1"}) for o in ("broadcast", "reduce")] +
+            [("reduce", "roots", "persistent", 3, {"SUCL_NODE_SIZE": "1"})],
     "few": [("broadcast", "before", "event", 2, {}), ("reduce", "more", "blocking", 3, {})],
 }[SCOPE]
 
@@ -107,11 +108,28 @@ class Last(unittest.TestCase):
                             self.assertIn("rank 0 called " + operation, text)
                         self.assertNotIn("has not asked", self.text)  # each call has thrown it
 
+    def test_late_ranks_get_the_error_after_the_others_have_ended(self):
+        for settings in {}, {"SUCL_NODE_SIZE": "1"}:
+            with self.subTest(**settings):
+                status = self.run_ranks("reduce", "late", "blocking", 3, settings)
+                self.assertNotEqual(status, 0, self.text)
+                self.assertRegex(self.text, r"all other ranks have ended communicator 1, and "
+                                 r"rank 1 waits for them in operation 3: reduce|"
+                                 r"ranks 0,2 called broadcast .*, rank 1 called reduce")
+
     def test_right_programs_end_well(self):
         for form in FORMS if SCOPE != "few" else ("event",):
             with self.subTest(form=form):
                 self.assertEqual(self.run_ranks("broadcast", "same", form, 2, {}), 0, self.text)
                 self.assertNotIn("mismatch", self.text)
+
+    def test_slow_ranks_get_what_the_others_have_left(self):
+        for form in "blocking", "event":
+            for settings in {}, {"SUCL_NODE_SIZE": "1"}:
+                with self.subTest(form=form, **settings):
+                    status = self.run_ranks("broadcast", "slow", form, 3, settings)
+                    self.assertEqual(status, 0, self.text)
+                    self.assertNotIn("mismatch", self.text)
 
     def test_who_leaves_by_an_exception_has_a_reason_of_its_own(self):
         self.assertNotEqual(self.run_ranks("broadcast", "caught", "event", 2, {}), 0)

@@ -85,11 +85,7 @@ void communicator::make(int rank, int size) {
 }
 
 communicator::~communicator() {
-  try {
-    shut_down(true);
-  } catch (const error&) {
-    // A destructor has no caller to report to; what failed was logged where it failed.
-  }
+  end();
   if (!m_is_part) m_context.owner->note_destroyed();
 }
 
@@ -361,6 +357,10 @@ void communicator::leave() {
   const auto lock = m_queue.try_lock();
   if (auto* peers = m_context.owner->peers(); lock && peers && !m_is_part)
     peers->end(id(), m_queue.end_of_work(true));
+}
+
+void communicator::end() noexcept try { shut_down(true); } catch (const error&) {
+  // There is no caller to report to; what failed was logged where it failed.
 }
 
 void communicator::shut_down(bool drain) {

@@ -310,6 +310,8 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Ends the communicator: everything still in flight is waited for, or, if it failed, given up.
   /// Afterwards each call is errc::shut_down.
   void shut_down(bool drain);
+  /// The same where nothing refers to it any more.
+  void end() noexcept;
 
   /// Gives up everything with this error; later calls throw it. From the watchdog.
   void fail_all(const error_info& info) { m_queue.fail_all(info); }

@@ -7,6 +7,7 @@
 #include "core/operation/operation.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace sucl::core {
 namespace {
@@ -15,6 +16,10 @@ using manner = communicator_end::manner;
 
 // A message may be in flight when its sender has ended, and so may the reason of one that fails.
 constexpr auto grace = std::chrono::milliseconds(500);
+// In which what all others had sent before they ended arrives and is used: through memory of this
+// machine, and through any network.
+constexpr auto grace_of_memory = std::chrono::seconds(2);
+constexpr auto grace_of_networks = std::chrono::seconds(60);
 constexpr auto death_check_interval = std::chrono::milliseconds(100);
 
 std::string operations(std::uint64_t number) {
@@ -110,6 +115,34 @@ std::optional<error_info> ended_members::obstacle(const sucl_operation& waits_in
                           (first->end.how == manner::left && reason.empty());
   if (may_change && now - std::max(first->seen, posted) < grace) return std::nullopt;
   return describe_end(*first, missing, reason, waits_in, turn);
+}
+
+// They send nothing more. A process that did not run may only now see what they had sent, so a
+// pause between two looks counts as a short one.
+std::optional<error_info> ended_members::left_alone(const sucl_operation& waits_in,
+                                                    std::uint64_t turn, time_point now) {
+  constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(100);
+  const std::chrono::nanoseconds pause = now - std::exchange(m_last_look, now);
+  const bool all_in_order = m_ended.size() + 1 == m_context.where.world_ranks.size() &&
+                            std::all_of(m_ended.begin(), m_ended.end(), [](const ended& m) {
+                              return m.end.how == manner::regular;
+                            });
+  const bool by_host = m_context.where.device_memory_everywhere_on_host && !waits_in.stream &&
+                       !waits_in.launch_target;  // no command of the program is before it
+  if (!all_in_order || !by_host || is_point_to_point(waits_in.kind)) return std::nullopt;
+  if (std::exchange(m_waits_in, turn) != turn)
+    m_alone = {};
+  else
+    m_alone += std::min(pause, longest_pause);
+  const peer_processes* peers = m_context.owner->peers();
+  const auto is_here = [&](const ended& m) {
+    return peers && peers->is_seen(m_context.where.world_ranks[static_cast<std::size_t>(m.member)]);
+  };
+  const bool all_here = std::all_of(m_ended.begin(), m_ended.end(), is_here);
+  if (m_alone < (all_here ? grace_of_memory : grace_of_networks)) return std::nullopt;
+  return mismatch_error("all other ranks have ended " + m_context.label + ", and " +
+                        ranks_text({m_context.rank()}) + " waits for them in " +
+                        text_of(waits_in, turn, m_context.size(), true));
 }
 
 error_info ended_members::describe_end(const ended& how, const std::vector<int>& members,

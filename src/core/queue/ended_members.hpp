@@ -47,6 +47,12 @@ class ended_members {
   std::optional<error_info> obstacle(const sucl_operation& waits_in, std::uint64_t turn,
                                      time_point posted, time_point now) const;
 
+  /// Why a collective in which this rank waits, and which the host executes, cannot be done though
+  /// the others have made as many calls: all of them have long ended in good order. To be asked all
+  /// the time while this rank waits, of the collective that it waits in.
+  std::optional<error_info> left_alone(const sucl_operation& waits_in, std::uint64_t turn,
+                                       time_point now);
+
  private:
   struct ended {
     int member;
@@ -66,6 +72,10 @@ class ended_members {
   std::vector<ended> m_ended;
   unsigned m_polls = 0;
   time_point m_last_death_check;
+  /// For how long this rank has waited in m_waits_in since all others have ended in good order.
+  std::chrono::nanoseconds m_alone{};
+  std::uint64_t m_waits_in = 0;
+  time_point m_last_look;
 };
 
 }  // namespace sucl::core

@@ -278,7 +278,10 @@ void issue_queue::progress_others(const sucl_operation& entered) {
   held_lock lock(m_mutex);
   if (m_members.poll() && !m_failures.broken() && !m_context.backends.mismatched()) {
     // The limit of waiting does not matter here: a member that has ended comes no more.
-    if (const auto why = m_members.obstacle(entered, entered.sequence, {}, clock::now())) {
+    const auto now = clock::now();
+    auto why = m_members.obstacle(entered, entered.sequence, {}, now);
+    if (!why) why = m_members.left_alone(entered, entered.sequence, now);
+    if (why) {
       give_up_for(*why);
       if (!m_done.empty()) m_waker.wake();  // notifies observers
       throw error(*why);

@@ -309,7 +309,7 @@ class SUCL_CORE_API issue_queue {
   void give_up(const error_info& info);
   void give_up_mismatched();
   void give_up_for(const error_info& why);
-  std::optional<error_info> find_ended() const;
+  std::optional<error_info> find_ended();
   void check_ended_members();
   const op_request* oldest() const;
 

@@ -72,10 +72,13 @@ void issue_queue::give_up_for(const error_info& why) {
   give_up(why);
 }
 
-std::optional<error_info> issue_queue::find_ended() const {
+std::optional<error_info> issue_queue::find_ended() {
   const auto now = clock::now();
   for (const op_request* n : m_flight)
-    if (const auto why = m_members.obstacle(n->record, n->turn, n->posted, now)) return why;
+    if (auto why = m_members.obstacle(n->record, n->turn, n->posted, now)) return why;
+  const op_request* first = m_flight.empty() ? nullptr : m_flight.front();
+  if (first && !first->on_stream)
+    if (auto why = m_members.left_alone(first->record, first->turn, now)) return why;
   if (m_waiting.empty()) return std::nullopt;
   const op_request& next = *m_waiting.front();
   if (!next.ready.load(std::memory_order_acquire)) return std::nullopt;
@@ -96,7 +99,9 @@ std::optional<std::string> issue_queue::ended_too_early() {
     sucl_operation entered{};
     entered.kind = inside->kind;
     entered.tag = call_tag(true);
-    why = m_members.obstacle(entered, m_posted, {}, clock::now());
+    const auto now = clock::now();
+    why = m_members.obstacle(entered, m_posted, {}, now);
+    if (!why) why = m_members.left_alone(entered, m_posted, now);
   }
   if (!why || why->code != errc::mismatch) return std::nullopt;
   return why->message;
