@@ -164,6 +164,39 @@ void management(sucl::runtime& rt) {
   report_failures(world);
 }
 
+// Ranks differ in a call while others are late in one before it, in which all have called the same:
+// that one ends as ever, with the right result.
+void earlier(sucl::runtime& rt) {
+  auto world = rt.world();
+  const int r = world.rank(), late = 1, last = world.size() - 1;
+  using call = std::function<void(sucl::communicator&, int*)>;
+  using forms = std::map<std::string, call>;
+  const auto reduce = [](auto&& calls, int* x) { return calls.reduce(x, 1, sucl::op::sum, 2); };
+  const auto copy = [](auto&& calls, int* x) { return calls.broadcast(x, 1, 0); };
+  const auto forms_of = [](const auto& made) {
+    return forms{{"blocking", [=](auto& c, int* x) { made(c.blocking(), x); }},
+                 {"event", [=](auto& c, int* x) { made(c, x).wait(); }},
+                 {"persistent", [=](auto& c, int* x) { made(c.persistent(), x).run(); }}};
+  };
+  const int sum = world.size() * (world.size() - 1) / 2;
+  const auto check = [&](const std::string& name, const call& what, int root, int right) {
+    auto comm = world.dup();
+    for (int round = 0; round < 4; ++round) {  // the later ones of what is kept of the first
+      int x = r;
+      if (round == 3 && r == late) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      what(comm, &x);
+      if ((r == root || root < 0) && x != right) fail(name + " gave " + std::to_string(x));
+    }
+    expect_error(name + ", then a mismatch", sucl::errc::mismatch, {"allreduce"}, [&] {
+      int x = r;
+      comm.blocking().allreduce(&x, 1, r == last ? sucl::op::max : sucl::op::sum);
+    });
+  };
+  for (const auto& [form, what] : forms_of(reduce)) check("reduce, " + form, what, 2, sum);
+  for (const auto& [form, what] : forms_of(copy)) check("broadcast, " + form, what, -1, 0);
+  report_failures(world);
+}
+
 // One rank frees what is not its communicator's, or the others do: nothing is freed on any rank,
 // and the communicator goes on.
 void foreign_memory(sucl::runtime& rt) {
@@ -358,6 +391,7 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::function<void(sucl::runtime&)>> cases{
       {"mismatch", mismatch},
       {"management", management},
+      {"earlier", earlier},
       {"foreign_memory", foreign_memory},
       {"freed_in_flight", freed_in_flight},
       {"freed_before_replay", freed_before_replay},

@@ -164,6 +164,8 @@ void remove_compiled(const backend_comm& plans, std::uint64_t number) {
 
 const call_board& board_of(const backend_comm& plans) { return of(plans.comm).board(); }
 
+bool meets_alarm(const backend_comm& plans) { return of(plans.comm).meets_alarm(); }
+
 bool converged(const backend_comm& plans) {
   const executor& r = of(plans.comm);
   return r.board().alarmed() || r.all_have_followed();

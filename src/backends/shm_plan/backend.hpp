@@ -60,6 +60,9 @@ void remove_compiled(const backend_comm& plans, std::uint64_t number);
 
 /// What the ranks of the node have called on such an instance. As long as the instance.
 const call_board& board_of(const backend_comm& plans);
+/// Of a board with an alarm: whether all is over here that comes before the call that differs. Any
+/// thread.
+bool meets_alarm(const backend_comm& plans);
 /// Whether every rank of the node has finished what this one has begun, or a mismatch was found.
 bool converged(const backend_comm& plans);
 

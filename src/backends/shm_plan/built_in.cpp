@@ -39,6 +39,8 @@ class plan_comm final : public built_in_comm {
   std::string describe(const sucl_operation& o) override { return describe_plan(m_plans, o); }
   void retune(const tune::table* tuned) override { core::retune(m_plans, tuned); }
   const call_board* board() const override { return &board_of(m_plans); }
+  bool meets_alarm() const override { return core::meets_alarm(m_plans); }
+  bool ends_in_order() const override { return true; }
   bool settled() const override { return converged(m_plans); }
 
   std::shared_ptr<prepared_run> prepare(const sucl_operation& o) override {

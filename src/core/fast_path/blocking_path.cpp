@@ -155,12 +155,12 @@ void blocking_path::run_directly(sucl_operation& direct, const layouts& layout,
   m_queue.leave();
 }
 
-// While the caller waits. Ranks of other nodes may find that it waits in vain.
-void blocking_path::progress_others(const sucl_operation& entered) {
+// While the caller waits. False: it waits in vain, as ranks have found, unless its operation has
+// just ended.
+bool blocking_path::progress_others(const sucl_operation& entered) {
   m_queue.progress_others(entered);
   m_context.owner->waiting();
-  if (m_queue.calls() && m_context.backends.mismatched())
-    throw error(m_context.backends.mismatch());
+  return !m_queue.calls() || !m_context.backends.mismatched();
 }
 
 void blocking_path::run_native(const sucl_operation& direct, const backend_instance& c) {
@@ -171,8 +171,9 @@ void blocking_path::run_native(const sucl_operation& direct, const backend_insta
     // Some have spun already, for as long as that helps where processors are few.
     backoff rest(c.traits.spins ? 0 : m_context.owner->settings().progress.spin_us);
     for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
-      progress_others(direct);
+      const bool may_end = progress_others(direct);
       status = c.via.table->test(c.via.comm, request, &done);
+      if (status == SUCL_SUCCESS && !done && !may_end) throw error(m_context.backends.mismatch());
     }
   }
   if (status) throw_last(status, c.name, describe(direct), m_context.rank());
@@ -184,9 +185,9 @@ void blocking_path::run_packed(const sucl_operation& direct, const layouts& layo
   if (!how.needed) return run_native(direct, c);
   staged_operation pipeline(direct, std::move(how), c.via, m_context.device.copier,
                             m_context.scratch);
-  while (!pipeline.step()) {
-    progress_others(direct);
-    sched_yield();
+  for (bool may_end = true; !pipeline.step(); sched_yield()) {
+    if (!may_end) throw error(m_context.backends.mismatch());
+    may_end = progress_others(direct);
   }
 }
 

@@ -49,13 +49,20 @@ void issue_queue::give_up(const error_info& info) {
 // messages to other nodes. A caller that is inside a backend comes out first, and then does this.
 void issue_queue::give_up_mismatched() {
   backend_set& backends = m_context.backends;
+  if (m_entered) return backends.end_kernels();
+  // What came before that call is over, but no thread may have looked.
+  for (std::size_t i = 0; i < m_flight.size();) {
+    const op_request& n = *m_flight[i];
+    const bool looks = n.at.load(std::memory_order_relaxed) == phase::posted && n.via &&
+                       n.via->own && n.via->own->ends_in_order();
+    if (!looks || !test(*m_flight[i])) ++i;
+  }
   const bool below = m_context.where.nodes > 1 ||
                      std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
                        const bool here = n->via && n->via->traits.ends_on_mismatch;
                        return n->at.load(std::memory_order_relaxed) == phase::posted && !here;
                      });
   backends.end_kernels();
-  if (below && m_entered) return;
   if (below) {
     m_context.owner->note_failure(backends.mismatch());
     backends.abort();

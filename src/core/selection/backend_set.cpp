@@ -228,7 +228,7 @@ void backend_set::add_built_in(backend_creation& c, const built_in_backend& b,
   else
     m_fallback = at;
   if (!own) return;
-  if (own->board()) m_boards.push_back(own->board());
+  if (own->board()) m_compared.push_back({own->board(), own});
   if (own->checks()) m_checked.push_back(own);
   m_compares |= own->compares();
   // Kernels first: they reach the memory of devices.
@@ -436,8 +436,8 @@ backend_comm backend_set::shared_memory() const {
 }
 
 error_info backend_set::mismatch() const {
-  for (const call_board* b : m_boards)
-    if (b->alarmed()) return b->diagnosis();
+  for (const compared& c : m_compared)
+    if (c.board->alarmed()) return c.board->diagnosis();
   return mismatch_error(m_mismatch);
 }
 
@@ -472,7 +472,7 @@ void backend_set::destroy(bool keep) {
   m_custom.clear();
   m_plans.clear();
   m_device_memory = nullptr;
-  m_boards.clear();
+  m_compared.clear();
   m_checked.clear();
   m_compares = false;
   m_fallback = -1;

@@ -64,11 +64,12 @@ class backend_set {
   /// there; its table is null where there is none.
   backend_comm shared_memory() const;
 
-  /// Whether ranks were found to have called different operations; then nothing may go on.
+  /// Whether ranks were found to have called different operations, and this rank has done what they
+  /// had called before: then nothing may go on.
   bool mismatched() const {
     if (m_mismatch_reported.load(std::memory_order_acquire)) return true;
-    for (const call_board* b : m_boards)
-      if (b->alarmed()) return true;
+    for (const compared& c : m_compared)
+      if (c.board->alarmed() && c.by->meets_alarm()) return true;
     return false;
   }
   /// What they have called.
@@ -123,7 +124,11 @@ class backend_set {
   std::map<std::uint64_t, built_in_comm*> m_plans;  ///< runs the compiled plan of this number
   built_in_comm* m_device_memory = nullptr;
   std::string m_no_custom = "no backend that runs plans is enabled";
-  std::vector<const call_board*> m_boards;
+  struct compared {
+    const call_board* board;
+    const built_in_comm* by;
+  };
+  std::vector<compared> m_compared;
   std::atomic<bool> m_mismatch_reported{false};
   std::string m_mismatch;  ///< what was reported, once it was
   std::vector<built_in_comm*> m_checked;

@@ -79,6 +79,11 @@ class built_in_comm {
 
   /// What the ranks have called; null: it does not compare that. As long as this object.
   virtual const call_board* board() const { return nullptr; }
+  /// Of a board with an alarm: whether all is over here that comes before the call that differs.
+  /// Any thread.
+  virtual bool meets_alarm() const { return true; }
+  /// Whether its operations that come before such a call end as ever, though others do not.
+  virtual bool ends_in_order() const { return false; }
   /// Compares what ranks have called, for backends that do not while they run: see compares().
   virtual void compare_calls() {}
   virtual bool compares() const { return false; }

@@ -132,19 +132,24 @@ error_info call_board::report_mismatch(std::uint64_t number, std::uint64_t histo
   for (std::size_t r = 0; r < m_parts.size(); ++r)
     if (const auto other = read(r, number))
       calls.push_back({static_cast<int>(r), other->history, other->call});
-  return report_mismatch(describe_difference(calls, static_cast<std::uint32_t>(history)));
+  return report_mismatch(describe_difference(calls, static_cast<std::uint32_t>(history)), number);
 }
 
-// The rank that finds a mismatch first writes the error for all.
-error_info call_board::report_mismatch(const std::string& what) const {
+// The rank that finds a mismatch first writes the error for all. A call that differs may be found
+// before one that was called earlier.
+error_info call_board::report_mismatch(const std::string& what, std::uint64_t from) const {
   std::uint64_t none = 0;
   if (word(m_first + state_at).compare_exchange_strong(none, being_written)) {
     auto* text = reinterpret_cast<char*>(m_first + text_at);
     text[what.copy(text, text_bytes - 1)] = '\0';
     word(m_first + state_at).store(there, std::memory_order_release);
   }
-  for (std::byte* part : m_parts)
-    if (part) word(part).store(1, std::memory_order_release);
+  for (std::byte* part : m_parts) {
+    if (!part) continue;
+    std::uint64_t was = word(part).load(std::memory_order_relaxed);
+    while ((was == 0 || was > from) && !word(part).compare_exchange_weak(was, from)) {
+    }
+  }
   return diagnosis();
 }
 

@@ -24,7 +24,8 @@ namespace sucl::core {
 ///
 /// A rank writes to lines of its own, which no rank reads unless something is wrong. One that finds
 /// a mismatch writes a diagnosis for all of them, and raises the alarm of each: a word that a rank
-/// polls in its own part.
+/// polls in its own part, with the number of the first call that differs. The calls before it are
+/// those of all ranks, and are still to be done by ranks that are late.
 class call_board {
  public:
   /// What each rank provides: zeroed, on cache lines of its own.
@@ -60,6 +61,11 @@ class call_board {
 
   /// Whether some rank has found a mismatch.
   bool alarmed() const { return m_own && word(m_own).load(std::memory_order_acquire) != 0; }
+  /// Whether call `number` is the first one that differs, or a later one.
+  bool ends(std::uint64_t number) const {
+    const std::uint64_t from = m_own ? word(m_own).load(std::memory_order_acquire) : 0;
+    return from != 0 && number >= from;
+  }
   /// What it says: the same on every rank. Any thread.
   error_info diagnosis() const;
 
@@ -67,14 +73,15 @@ class call_board {
   bool differs(std::uint64_t number, std::uint64_t history) const;
   /// Reports to all ranks what each of them has called, and gives the diagnosis.
   error_info report_mismatch(std::uint64_t number, std::uint64_t history);
-  /// Reports to all ranks something else that they do not agree on.
-  error_info report_mismatch(const std::string& what) const;
+  /// Reports to all ranks something else that they do not agree on, from call `from` on.
+  error_info report_mismatch(const std::string& what, std::uint64_t from = 1) const;
 
  private:
   using ref = std::atomic_ref<std::uint64_t>;
   static ref word(std::byte* at) { return ref(*reinterpret_cast<std::uint64_t*>(at)); }
 
-  // A part begins with the alarm. The diagnosis of a node is in the part of its first rank.
+  // A part begins with the alarm: 0, or the first call that differs. The diagnosis of a node is in
+  // the part of its first rank.
   static constexpr std::uint64_t line = 64;
   static constexpr std::uint64_t last_at = sizeof(std::uint64_t);  ///< the last noted call
   static constexpr std::uint64_t state_at = line;  ///< 0: none, 1: being written, 2: there

@@ -110,8 +110,9 @@ bool executor::begin_next() {
   if (m_begun - m_node.retired() == run_window) return false;
   const std::uint64_t number = m_begun + 1;
   execution* owner = m_queue[m_head];
+  if (m_memory.board().ends(number)) return false;
   if (!m_node.may_begin(number, owner->own)) {
-    if (const auto& d = m_node.found()) throw_mismatch(d->number, d->history);
+    if (const auto& d = m_node.found()) report_mismatch(d->number, d->history);
     return false;
   }
   if (owner->started == owner->how->slices) return false;  // its metadata is being exchanged
@@ -226,8 +227,8 @@ inline bool executor::wait(plan_run& r, const step& s, int spins) {
   switch (poll_flag(m_memory.at(r.slot, s.peer, s.channel), r.flag, s.value, spins)) {
     case flag_state::not_yet: return false;
     case flag_state::other_call:
-      if (m_where.compared) return false;
-      throw_mismatch(r.number, r.history);
+      if (!m_where.compared) report_mismatch(r.number, r.history);
+      return false;
     case flag_state::raised: break;
   }
   m_node.note_peer_in_run(s.peer, r.number);
@@ -236,13 +237,15 @@ inline bool executor::wait(plan_run& r, const step& s, int spins) {
 
 // ---- whether all ranks mean the same
 
-// Nothing may go on: what peers do from here on is not what this rank expects.
-void executor::throw_mismatch(std::uint64_t number, std::uint64_t history) {
-  throw error(m_memory.board().report_mismatch(number, history));
+// From that run on nothing may go on: what peers do is not what this rank expects. What came before
+// ends, since every rank has called the same.
+void executor::report_mismatch(std::uint64_t number, std::uint64_t history) {
+  if (!m_memory.board().ends(number)) m_memory.board().report_mismatch(number, history);
+  check_alarm();
 }
 
 void executor::check_alarm() {
-  if (!m_memory.board().alarmed()) return;
+  if (!m_memory.board().ends(m_node.retired() + 1)) return;
   m_broken = m_memory.board().diagnosis();
   throw error(*m_broken);
 }
@@ -254,7 +257,7 @@ void executor::examine_peers() {
   if (m_where.compared || ++m_idle_polls % period != 0) return;
   for (std::uint64_t n = m_node.retired() + 1; n <= m_begun; ++n) {
     const plan_run& r = m_runs[n % run_window];
-    if (m_memory.board().differs(n, r.history)) throw_mismatch(n, r.history);
+    if (m_memory.board().differs(n, r.history)) return report_mismatch(n, r.history);
   }
 }
 

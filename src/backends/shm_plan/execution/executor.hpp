@@ -70,6 +70,9 @@ class executor {
   mapped_memories& mapped() { return m_mapped; }
   /// What the ranks of the node have called.
   const call_board& board() const { return m_memory.board(); }
+  /// Whether the next run to end is the first one in which ranks differ, or a later one. Any
+  /// thread.
+  bool meets_alarm() const { return board().ends(m_node.shown() + 1); }
   /// Whether all ranks of the node have finished what this rank has begun.
   bool all_have_followed() const { return m_node.all_have_followed(); }
 
@@ -102,7 +105,7 @@ class executor {
             std::uint64_t bytes) const;
   void note_unreadable(execution& e) const;
   void retire();
-  [[noreturn]] void throw_mismatch(std::uint64_t number, std::uint64_t history);
+  void report_mismatch(std::uint64_t number, std::uint64_t history);
   void check_alarm();
   void examine_peers();
   const placement m_where;

@@ -294,7 +294,8 @@ bool metadata_exchange::take_counts(execution& e, bool decides) {
                          std::to_string(m_rank) + " called it with " + elements(wanted) +
                          " from rank " + std::to_string(r);
   }
-  if (e.failure && decides) throw error(m_memory.board().report_mismatch(e.failure->message));
+  if (e.failure && decides)
+    throw error(m_memory.board().report_mismatch(e.failure->message, m_node.retired()));
   return all_there;
 }
 

@@ -44,6 +44,10 @@ class node_progress {
 
   /// Number of the last run that is over on this rank, with all before it.
   std::uint64_t retired() const { return m_retired; }
+  /// The same for any thread.
+  std::uint64_t shown() const {
+    return number_in(m_memory.finished(m_rank).load(std::memory_order_acquire));
+  }
   /// The next run is over; `history` is that of the calls up to it.
   void retire(std::uint64_t history) {
     ++m_retired;
