@@ -50,7 +50,7 @@ class group;
 /// thread each, and returns what they return, in order. For one thread that has several ranks of
 /// its process, from runtime::world(queues), and makes what is collective and blocks: dup, split,
 /// allocate, compile, use_tuning, blocking operations. Throws what the first of them has thrown,
-/// when all have ended.
+/// when all have ended, and errc::invalid_argument at once where one is passed twice.
 template <class Call>
 auto each_rank(const std::vector<communicator>& ranks, Call&& call);
 
@@ -266,6 +266,8 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   void refuse(const sucl_operation& record, const error_info& wrong) const;
   /// Ends it on all ranks, for what this one has found.
   void fail(const error_info& why) const;
+  /// Throws errc::invalid_argument unless these are different ones.
+  static void check_different(const std::vector<communicator>& ranks);
   explicit communicator(std::shared_ptr<sycl_layer::communicator_state> state)
       : m_state(std::move(state)) {}
   /// @endcond
@@ -282,6 +284,7 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
 
 template <class Call>
 auto each_rank(const std::vector<communicator>& ranks, Call&& call) {
+  communicator::check_different(ranks);
   return detail::gathered_side_by_side(ranks.size(), [&](std::size_t i) {
     communicator mine = ranks[i];
     if constexpr (std::is_invocable_v<Call&, communicator&, std::size_t>)

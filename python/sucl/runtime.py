@@ -211,10 +211,20 @@ def _native(comm):
 def each_rank(ranks: Sequence[Communicator], call: Callable[..., Any], *more: Sequence) -> List:
     """Calls ``call(rank)`` of each of these ranks at once, in a thread each, and returns what they
     return, in order; with more sequences it passes an element of each too, as `map` does. Raises
-    the first of what they raise, when all have ended.
+    the first of what they raise, when all have ended, and InvalidArgumentError at once where a rank
+    is passed twice or a sequence has another length.
 
         each_rank(ranks, lambda comm, x: comm.blocking.allreduce(x), arrays)
     """
+    some = [id(rank) for rank in ranks if rank is not None]
+    if len(set(some)) < len(some):
+        raise InvalidArgumentError.of("a rank was passed twice",
+                                      "Pass each rank of this process once")
+    for sequence in more:
+        if len(sequence) != len(ranks):
+            raise InvalidArgumentError.of(
+                f"{len(ranks)} ranks were passed with a sequence of {len(sequence)}",
+                "Pass one element for each rank")
     with ThreadPoolExecutor(max(1, len(ranks))) as threads:
         running = [threads.submit(call, *one) for one in zip(ranks, *more)]
     return [one.result() for one in running]

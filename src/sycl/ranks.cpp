@@ -27,6 +27,21 @@ void detail::check_one_each(std::size_t ranks, std::size_t given, const char* wh
       "Pass one for each rank");
 }
 
+// Two threads of one rank would wait for each other.
+void communicator::check_different(const std::vector<communicator>& ranks) {
+  for (auto one = ranks.begin(); one != ranks.end(); ++one) {
+    const auto same = std::find_if(one + 1, ranks.end(), [&](const communicator& other) {
+      return other && other.m_state == one->m_state;
+    });
+    if (same == ranks.end()) continue;
+    base::fail(errc::invalid_argument,
+               "rank " + std::to_string(one->rank()) + " was passed twice, as entries " +
+                   std::to_string(one - ranks.begin()) + " and " +
+                   std::to_string(same - ranks.begin()),
+               "Pass each rank of this process once, as world(queues) has returned them");
+  }
+}
+
 std::vector<communicator> communicator::dup(const std::vector<communicator>& ranks) {
   return each_rank(ranks, [](communicator& c) { return c ? c.dup() : communicator{}; });
 }

@@ -45,6 +45,13 @@ class Queues(unittest.TestCase):
                 raise KeyError("mine")
 
         self.assertRaises(KeyError, sucl.each_rank, worlds, call)
+
+    def test_ranks_that_are_passed_wrongly(self):
+        twice, arrays = worlds + worlds[:1], [np.ones(3)] * (len(worlds) - 1)
+        with self.assertRaisesRegex(sucl.InvalidArgumentError, "passed twice"):
+            sucl.each_rank(twice, lambda w: w.blocking.barrier())
+        with self.assertRaisesRegex(sucl.InvalidArgumentError, "a sequence of"):
+            sucl.each_rank(worlds, lambda w, x: w.blocking.allreduce(x), arrays)
         self.assertRaises(sucl.InvalidArgumentError, runtime.worlds, [None])
 
 

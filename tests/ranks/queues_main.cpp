@@ -425,6 +425,28 @@ TEST_P(several, refuse_a_process_without_queues) {
   expect_sum(how, mine);
 }
 
+// Two threads of one rank would each wait for the other ranks, and for each other.
+TEST_P(several, refuse_a_rank_that_is_passed_twice) {
+  std::vector<communicator> twice = mine;
+  twice.push_back(mine.front());
+  const auto refused = [&](const auto& call) {
+    try {
+      call();
+      ADD_FAILURE() << "no error";
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::invalid_argument);
+      const auto named = "rank " + std::to_string(rank(0)) +
+                         " was passed twice, as entries 0 and " + std::to_string(mine.size());
+      EXPECT_NE(std::string(e.what()).find(named), std::string::npos) << e.what();
+    }
+  };
+  refused([&] { (void)communicator::dup(twice); });
+  refused([&] { (void)communicator::split(twice, std::vector<int>(twice.size(), 0)); });
+  refused([&] { (void)communicator::allocate<int>(twice, 8); });
+  refused([&] { each_rank(twice, [](communicator& c) { c.blocking().barrier(); }); });
+  expect_sum(how, mine);
+}
+
 TEST_P(several, name_a_wrong_colour_list) {
   try {
     (void)communicator::split(mine, std::vector<int>(mine.size() + 1, 0));
