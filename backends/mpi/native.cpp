@@ -40,6 +40,9 @@ bool finalised() {
   return over != 0;
 }
 
+namespace {
+
+// Whether a process of the communicator is gone.
 bool is_lost_peer(int error_class) {
 #ifdef MPIX_ERR_PROC_FAILED
   return error_class == (MPIX_ERR_PROC_FAILED);
@@ -51,6 +54,8 @@ bool is_lost_peer(int error_class) {
 #endif
 }
 
+}  // namespace
+
 std::string error_text(int code) {
   char text[MPI_MAX_ERROR_STRING + 1] = {};
   int length = 0;
@@ -60,8 +65,6 @@ std::string error_text(int code) {
     if (c == '\n') c = ' ';
   return line;
 }
-
-namespace {
 
 sucl_status status_of(int code) {
   int error_class = MPI_ERR_UNKNOWN;
@@ -81,8 +84,6 @@ const char* hint_for(sucl_status status) {
     default: return nullptr;
   }
 }
-
-}  // namespace
 
 static const sucl_core* g_waits_with = nullptr;
 static thread_local sucl_status t_given_up = SUCL_SUCCESS;

@@ -62,11 +62,13 @@ bool finalised();
 /// Hooks that MPI_Finalize has still to run, first of all.
 inline std::atomic<int> hooks_to_run{0};
 
-/// Whether an error of this class means that a process of the communicator is gone.
-bool is_lost_peer(int error_class);
-
 /// MPI_Error_string of a code.
 std::string error_text(int code);
+
+/// What an error of MPI is to SuCL.
+sucl_status status_of(int code);
+/// The cure for it; null: there is none to be named.
+const char* hint_for(sucl_status status);
 
 /// Reports to the core that `function` returned `code`; returns the status to pass on.
 sucl_status fail_native(const sucl_core* core, int code, const char* function);

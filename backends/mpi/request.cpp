@@ -60,9 +60,9 @@ void note(sucl_request& request, int code, const char* function,
     request.error.hint = count_hint;
     return;
   }
-  request.error.status = SUCL_ERROR_NATIVE;
-  if (is_lost_peer(error_class)) request.error.status = SUCL_ERROR_PEER_LOST;
+  request.error.status = status_of(code);
   request.error.message = std::string(function) + " failed: " + error_text(code);
+  request.error.hint = hint_for(request.error.status);
 }
 
 bool check_received(sucl_request& request, const sucl_request::expectation& what,

@@ -81,7 +81,9 @@ class Last(unittest.TestCase):
             with self.subTest(operation=operation, how=how, form=form, ranks=ranks, **settings):
                 status = self.run_ranks(operation, how, form, ranks, settings)
                 self.assertNotEqual(status, 0, self.text)
-                self.assertIn("[mismatch", self.text)
+                # Between nodes MPI may find first that more arrives than a rank takes.
+                codes = "mismatch|invalid_count" if settings and how == "none" else "mismatch"
+                self.assertRegex(self.text, rf"\[({codes})")
                 if operation in REPORTED_BY_WAITING or settings:
                     continue  # on some ranks at once
                 told = re.findall(r"^sucl\[(\d)\] error runtime: .*not called the same: (.*)$",
