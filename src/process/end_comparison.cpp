@@ -226,6 +226,13 @@ bool end_comparison::may_differ(const std::vector<call_checksum>& all) {
   return sum != 0;
 }
 
+std::optional<std::string> end_comparison::find_alone(const std::vector<call_checksum>& all) {
+  const auto unsure = [](const call_checksum& c) { return c.unsure != 0; };
+  if (!may_differ(all) || std::any_of(all.begin(), all.end(), unsure)) return std::nullopt;
+  return "ranks have called different operations, as this process sees at its end; the others have "
+         "ended before, so that only SUCL_VALIDATE=1 or SUCL_TIMEOUT finds which";
+}
+
 std::vector<ended_calls> end_comparison::last() const {
   const std::lock_guard lock(m_mutex);
   const auto kept =

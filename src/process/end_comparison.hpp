@@ -33,6 +33,8 @@ class end_comparison {
   call_checksum checksum() const;
   /// Whether find() may find something in what the processes show.
   static bool may_differ(const std::vector<call_checksum>& all);
+  /// That ranks have called different operations, where no process is there to say which. Local.
+  static std::optional<std::string> find_alone(const std::vector<call_checksum>& all);
 
   /// The record of a rank of this process in a job, or null.
   using record_finder = std::function<const flight_record*(const ended_calls&)>;

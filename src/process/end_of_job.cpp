@@ -226,10 +226,15 @@ std::optional<error_info> process::difference(const sucl_oob& oob, const end_com
 }
 
 // Whether they have; says so.
-bool process::end_differently(const std::vector<call_checksum>& all) {
-  const setup_step step(m_steps, "the comparison of calls", everyone());
-  const auto why = difference({m_control, m_ending}, *m_ends, all, this);
-  m_control->group_free(m_ending);
+bool process::end_differently(const finalize_barrier::outcome& found) {
+  std::optional<error_info> why;
+  if (found.over_limit) {
+    if (const auto what = end_comparison::find_alone(found.all)) why = mismatch_error(*what);
+  } else {
+    const setup_step step(m_steps, "the comparison of calls", everyone());
+    why = difference({m_control, m_ending}, *m_ends, found.all, this);
+    m_control->group_free(m_ending);
+  }
   if (!why) return false;
   note_failure(*why);
   m_record.fail(why->message);
@@ -253,7 +258,7 @@ void process::finalise() {
     obstacle = found.obstacle;
     new_to_all = found.is_new;
     // Messages that no rank receives may be left behind.
-    if (!found.all.empty() && end_differently(found.all))
+    if (!found.all.empty() && end_differently(found))
       obstacle = "ranks have called different operations";
   }
   if (obstacle.empty()) {

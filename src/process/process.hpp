@@ -162,7 +162,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   static std::optional<error_info> difference(const sucl_oob& oob, const end_comparison& ends,
                                               const std::vector<call_checksum>& all,
                                               process* recorder);
-  bool end_differently(const std::vector<call_checksum>& all);
+  bool end_differently(const finalize_barrier::outcome& found);
   void finalise();
   void leave_to_mpi();
 

@@ -10,6 +10,7 @@
 //   more, one that only sends makes one call more than the others;
 //   before, as roots, in the second of four calls;
 //   late, rank 1 receives, but when the others have ended, who have broadcast instead;
+//   behind, as roots, but the last rank when the others have ended;
 //   slow, rank 1 takes part in a broadcast of all long after the others have ended, called late, or
 //     as an event that waits for a command of the program, which is right;
 //   caught, as roots, but the last rank leaves by an exception of its own;
@@ -103,7 +104,7 @@ struct scene {
     const int last = comm.size() - 1;
     const int other = roots_send() ? comm.rank() : (comm.rank() + 1) % comm.size();
     if (how == "each") return repeat(comm, other);
-    const bool differ = how == "roots" || how == "caught";
+    const bool differ = how == "roots" || how == "caught" || how == "behind";
     const int calls = how == "before" ? 4 : 2;
     for (int i = 0; i < calls; ++i) act(comm, length, how == "before" && i > 0 ? other : 0);
     if (how == "late" && comm.rank() != 1) scene{"broadcast", how, form}.act(comm, length, 0);
@@ -112,6 +113,8 @@ struct scene {
       act(comm, length, 1);
     }
     if (how == "slow") take_part_slowly(comm);
+    if (how == "behind" && comm.rank() == last)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2500));
     if (differ) act(comm, length, other);
     if (how == "none") act(comm, comm.rank() == last ? 0 : length, roots_send() ? 0 : last);
     if (how == "more" && comm.rank() == (roots_send() ? 0 : last)) act(comm, length, 0);

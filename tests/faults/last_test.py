@@ -119,6 +119,16 @@ class Last(unittest.TestCase):
                                  r"rank 1 waits for them in operation 3: reduce|"
                                  r"ranks 0,2 called broadcast .*, rank 1 called reduce")
 
+    def test_a_rank_that_waits_for_none_gets_the_error_after_the_others_have_ended(self):
+        for operation in SENDING + RECEIVING if SCOPE == "all" else ("broadcast",):
+            for ranks in (2,) if SCOPE == "few" else (2, 3):
+                with self.subTest(operation=operation, ranks=ranks):
+                    status = self.run_ranks(operation, "behind", "blocking", ranks, {})
+                    self.assertNotEqual(status, 0, self.text)
+                    self.assertRegex(
+                        self.text, rf"sucl\[{ranks - 1}\] error runtime: .*(not called the same: |"
+                        r"the others have ended before).*\[mismatch")
+
     def test_right_programs_end_well(self):
         for form in FORMS if SCOPE != "few" else ("event",):
             with self.subTest(form=form):

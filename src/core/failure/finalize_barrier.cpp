@@ -62,14 +62,14 @@ finalize_barrier::outcome finalize_barrier::poll_members(bool late) const {
   for (int r = 0; r < m_size; ++r) {
     if (r == m_rank) continue;
     if (m_peers->has_ended(r)) {
-      if (const auto why = m_peers->failure(r)) return {why->text, false, {}};
-      if (!m_peers->has_finalized(r)) return {"rank " + std::to_string(r) + " has died", true, {}};
+      if (const auto why = m_peers->failure(r)) return {why->text};
+      if (!m_peers->has_finalized(r)) return {"rank " + std::to_string(r) + " has died", true};
     } else if (late && m_peers->is_stopped(r)) {
       stopped.push_back(r);
     }
   }
   if (stopped.empty()) return {};
-  return {ranks_text(stopped) + (stopped.size() == 1 ? " is stopped" : " are stopped"), true, {}};
+  return {ranks_text(stopped) + (stopped.size() == 1 ? " is stopped" : " are stopped"), true};
 }
 
 void finalize_barrier::warn_of_late() const {
@@ -82,6 +82,7 @@ void finalize_barrier::warn_of_late() const {
 }
 
 void finalize_barrier::start(const call_checksum& mine) {
+  m_peers->show(mine);
   exchange* const e = exchange::make(mine, m_size);
   if (!m_control.allgather_start(m_everyone, &e->own, e->all.data(), sizeof e->own, &e->request))
     m_exchange = e;
@@ -89,30 +90,30 @@ void finalize_barrier::start(const call_checksum& mine) {
 
 finalize_barrier::outcome finalize_barrier::wait() {
   outcome found = wait_for_all();
-  // With a limit the control plane ends without the others.
-  if (m_limit.count() > 0) found.obstacle.clear();
+  if (m_limit.count() == 0) return found;
+  // The control plane ends without the others, which may have ended already.
+  found.obstacle.clear();
+  found.over_limit = found.all.empty();
+  if (found.over_limit) found.all = m_peers->checksums();
   return found;
 }
 
 finalize_barrier::outcome finalize_barrier::wait_for_all() {
-  if (!m_exchange) return {"the control plane failed", false, {}};
+  if (!m_exchange) return {"the control plane failed"};
   const auto begin = clock::now();
   auto last_poll = begin;
   bool warned = false;
   std::optional<clock::time_point> found_at;
   for (;;) {
     std::int32_t done = 0;
-    if (m_control.test(m_everyone, m_exchange->request, &done))
-      return {"the control plane failed", false, {}};
-    if (done) return {{}, false, std::move(m_exchange->all)};
+    if (m_control.test(m_everyone, m_exchange->request, &done)) return {"the control plane failed"};
+    if (done) return {{}, false, std::move(m_exchange->all), false};
     char message = 0;
     std::int32_t source = -1;
     std::uint64_t bytes = 0;
     if (!m_control.poll(m_everyone, &source, &message, sizeof message, &bytes) && source >= 0) {
       const auto why = m_peers->failure(source);
-      return {why ? why->text : "rank " + std::to_string(source) + " has left after an error",
-              false,
-              {}};
+      return {why ? why->text : "rank " + std::to_string(source) + " has left after an error"};
     }
     const auto now = clock::now();
     if (m_limit.count() > 0 && now - begin > m_limit) return {};

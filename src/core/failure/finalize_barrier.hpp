@@ -34,9 +34,10 @@ class finalize_barrier {
   void leave();
 
   struct outcome {
-    std::string obstacle;            ///< why the library cannot be finalised; empty: it can
-    bool is_new = false;             ///< that was not reported before
-    std::vector<call_checksum> all;  ///< of each process; none unless all have come
+    std::string obstacle;              ///< why the library cannot be finalised; empty: it can
+    bool is_new = false;               ///< that was not reported before
+    std::vector<call_checksum> all{};  ///< of each process; none unless all have come
+    bool over_limit = false;  ///< they have, but not together: `everyone` is of no more use
   };
   /// Shows the others that this process has come here. Does not wait.
   void start(const call_checksum& mine);

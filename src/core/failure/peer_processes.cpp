@@ -85,6 +85,8 @@ struct board_slot {
   std::array<diagnosis_line, max_diagnoses> last;
   std::atomic<std::uint64_t> ends;  ///< of communicators so far; the last ones are kept
   std::array<end_line, max_ends> last_ends;
+  std::atomic<std::uint32_t> calls_shown;
+  call_checksum calls;
 };
 
 struct job_board_header {
@@ -267,6 +269,15 @@ bool peer_processes::has_finalized(int rank) const {
   return s && s->leaving.load(std::memory_order_acquire) == finalized;
 }
 
+std::vector<call_checksum> peer_processes::checksums() const {
+  std::vector<call_checksum> all;
+  for (const peer& p : m_peers) {
+    if (!p.slot || p.slot->calls_shown.load(std::memory_order_acquire) == 0) return {};
+    all.push_back(p.slot->calls);
+  }
+  return all;
+}
+
 std::optional<diagnosis> peer_processes::failure(int rank) const {
   const board_slot* s = at(rank).slot;
   const auto text = s ? s->failure.read() : std::nullopt;
@@ -334,6 +345,12 @@ void peer_processes::leave() {
 
 void peer_processes::mark_finalized() {
   if (own()) own()->leaving.store(finalized, std::memory_order_release);
+}
+
+void peer_processes::show(const call_checksum& calls) {
+  if (!own()) return;
+  own()->calls = calls;
+  own()->calls_shown.store(1, std::memory_order_release);
 }
 
 peer_processes::departures peer_processes::gone(const std::vector<int>& ranks) const {

@@ -5,6 +5,8 @@
 /// What can be known of the other processes of a job without their help.
 #pragma once
 
+#include "core/operation/call_totals.hpp"
+
 #include <sucl/abi/bootstrap.h>
 #include <sucl/error.hpp>
 #include <sucl/export.hpp>
@@ -80,6 +82,8 @@ class SUCL_CORE_API peer_processes {
   bool is_leaving(int rank) const;
   /// It has ended it in good order: finalized.
   bool has_finalized(int rank) const;
+  /// What all processes have shown of their calls; none unless all have, on this machine.
+  std::vector<call_checksum> checksums() const;
   /// What it has failed of first, if it has.
   std::optional<diagnosis> failure(int rank) const;
   /// The same, of a step of set-up with this label.
@@ -108,8 +112,9 @@ class SUCL_CORE_API peer_processes {
   departures gone(const std::vector<int>& ranks) const;
 
   // What this process publishes.
-  void leave();                     ///< its runtime begins to end
-  void mark_finalized();            ///< its runtime has ended, in good order
+  void leave();           ///< its runtime begins to end
+  void mark_finalized();  ///< its runtime has ended, in good order
+  void show(const call_checksum& calls);
   void fail(const diagnosis& why);  ///< the first one stays, until
   void recover();                   ///< it continues without the lost ranks
   void end_report();                ///< its error message is written
