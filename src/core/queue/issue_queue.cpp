@@ -292,7 +292,7 @@ void issue_queue::progress_others(const sucl_operation& entered) {
 
 bool issue_queue::progress_locked(held_lock& lock, int* finished, bool may_enter) {
   if (m_members.poll()) check_ended_members();
-  if (!m_failures.broken() && m_context.backends.mismatched()) give_up_mismatched();
+  if (!m_failures.broken() && m_context.backends.mismatched()) give_up_mismatched(may_enter);
   if (may_enter) {
     pump();
     test_all();

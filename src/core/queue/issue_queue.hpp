@@ -307,7 +307,8 @@ class SUCL_CORE_API issue_queue {
   }
   void rethrow_pending();
   void give_up(const error_info& info);
-  void give_up_mismatched();
+  void test_in_order();
+  void give_up_mismatched(bool may_enter);
   void give_up_for(const error_info& why);
   std::optional<error_info> find_ended();
   void check_ended_members();
@@ -338,6 +339,7 @@ class SUCL_CORE_API issue_queue {
   failure_state m_failures;
   /// Since when the operation that comes next has been ready.
   std::pair<clock::time_point, clock::time_point> m_seen_ready;  ///< by when it was issued
+  std::optional<clock::time_point> m_mismatch_seen;  ///< while a caller was inside a backend
   std::atomic<bool> m_ended{false};
   std::atomic<int> m_assistants{0};  ///< threads inside assist()
 };

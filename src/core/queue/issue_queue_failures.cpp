@@ -45,24 +45,36 @@ void issue_queue::give_up(const error_info& info) {
   m_context.record.fail(info.message);
 }
 
-// Ranks have called different operations. What a library below has in flight may never end, nor
-// messages to other nodes. A caller that is inside a backend comes out first, and then does this.
-void issue_queue::give_up_mismatched() {
-  backend_set& backends = m_context.backends;
-  if (m_entered) return backends.end_kernels();
-  // What came before that call is over, but no thread may have looked.
+// What comes before the call in which ranks differ is over, but no thread may have looked.
+void issue_queue::test_in_order() {
   for (std::size_t i = 0; i < m_flight.size();) {
     const op_request& n = *m_flight[i];
     const bool looks = n.at.load(std::memory_order_relaxed) == phase::posted && n.via &&
                        n.via->own && n.via->own->ends_in_order();
     if (!looks || !test(*m_flight[i])) ++i;
   }
+}
+
+// Ranks have called different operations. What a library below has in flight may never end, nor
+// messages to other nodes. A caller that is inside a backend comes out first, and then does this.
+// `may_enter`: the backends may be called.
+void issue_queue::give_up_mismatched(bool may_enter) {
+  constexpr auto for_the_caller = std::chrono::milliseconds(100);
+  backend_set& backends = m_context.backends;
+  backends.end_kernels();
+  if (may_enter) {
+    test_in_order();
+  } else {
+    // A caller that waits for peers does this soon; one inside a library may not come out.
+    if (!m_mismatch_seen) m_mismatch_seen = clock::now();
+    if (clock::now() - *m_mismatch_seen < for_the_caller) return;
+  }
   const bool below = m_context.where.nodes > 1 ||
                      std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
                        const bool here = n->via && n->via->traits.ends_on_mismatch;
                        return n->at.load(std::memory_order_relaxed) == phase::posted && !here;
                      });
-  backends.end_kernels();
+  if (below && m_entered) return;
   if (below) {
     m_context.owner->note_failure(backends.mismatch());
     backends.abort();
@@ -136,7 +148,7 @@ void issue_queue::note_end(int member, const communicator_end& e) {
 // What is not done yet is reported by the progress thread.
 void issue_queue::note_reported() {
   if (!m_failures.broken() && m_context.backends.mismatched()) {
-    give_up_mismatched();
+    give_up_mismatched(!m_entered);
     if (!m_done.empty()) m_waker.wake();
   }
   m_failures.note_reported();
@@ -149,7 +161,7 @@ void issue_queue::await_mismatch_reports() {
   const auto until = clock::now() + longest;
   backoff rest(m_context.owner->settings().progress.spin_us);
   while (!m_context.backends.settled() && clock::now() < until) rest.after(0);
-  if (m_context.backends.mismatched()) give_up_mismatched();
+  if (m_context.backends.mismatched()) give_up_mismatched(!m_entered);
 }
 
 }  // namespace sucl::core
