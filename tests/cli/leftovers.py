@@ -84,6 +84,8 @@ def main():
         with tempfile.TemporaryDirectory(prefix="sucl_ready_") as folder:
             file = f"{folder}/ready"
             good.append(call(f"signal {number}", [*run, "wait", file], number=number, ready=file))
+    for after in (0.06, 0.1, 0.14):  # while the launcher starts the ranks
+        good.append(call(f"signal after {after}", [*run, "wait", "/nowhere/ready"], after=after))
     good.append(call("bench", ["bench", "allreduce", "-n", "2", "--mpi", FLAVOUR, "--sizes", "4",
                                "--iterations", "2"], code=0))
     return all(good)

@@ -3,6 +3,7 @@
 #include "launch.hpp"
 
 #include "abandoned_names.hpp"
+#include "launcher_processes.hpp"
 #include "local_job.hpp"
 #include "report.hpp"
 
@@ -120,6 +121,11 @@ constexpr std::chrono::seconds time_to_end_mpi_job{2};
 // After which a job has not ended because of a rank that has failed. MPI's launchers end the others
 // at once if that has come to MPI_Init, and some wait for ever otherwise.
 constexpr std::chrono::seconds time_to_fail_mpi_job{5};
+// In which a launcher that has started the ranks may not have noticed.
+constexpr std::chrono::seconds time_to_start_mpi_job{1};
+// For a launcher that is to end, and has no rank left. That of Intel MPI, if it is told early, goes
+// on for ever to send signals to what has ended.
+constexpr std::chrono::seconds time_to_end_launcher{5};
 
 sigset_t forwarded_signals() {
   sigset_t set;
@@ -161,19 +167,26 @@ class supervised {
       siginfo_t info{};
       const int number = sigtimedwait(&set, &info, &between_launcher_polls);
       // A terminal signals the launcher too.
-      if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL) kill(m_launcher, number);
+      if (number > 0 && number != SIGCHLD) {
+        if (info.si_code != SI_KERNEL) kill(m_launcher, number);
+        note_end_by(number);
+      }
       take_reports();
       const pid_t ended = waitpid(m_launcher, &status, WNOHANG);
       if (ended == m_launcher || (ended < 0 && errno == ECHILD)) break;
       end_stopped_ranks();
       end_surviving_ranks();
+      repeat_early_signal();
+      end_launcher();
       // Ranks of other machines do not report; then no process stays for them.
       const auto ranks = static_cast<std::size_t>(m_ranks);
       if (m_ended.size() == ranks || (!m_ended.empty() && m_started.size() < ranks))
         m_inbox.release();
     }
     take_reports();
-    return conclude(shell_code(status));
+    const bool cut_off = m_end_by != 0 && m_ended.size() < static_cast<std::size_t>(m_ranks);
+    const int code = shell_code(status);
+    return conclude(m_killed || (cut_off && code == 0) ? 128 + m_end_by : code);
   }
 
  private:
@@ -181,6 +194,8 @@ class supervised {
     while (const auto report = m_inbox.next()) {
       using what = rank_report::what;
       if (report->event == what::started) m_started.insert(report->rank);
+      if (!m_all_started_at && m_started.size() == static_cast<std::size_t>(m_ranks))
+        m_all_started_at = std::chrono::steady_clock::now();
       if (report->event == what::stopped) m_stopped.insert(report->rank);
       if (report->event == what::continued) m_stopped.erase(report->rank);
       if (report->event != what::ended) continue;
@@ -223,7 +238,39 @@ class supervised {
       std::fputs(describe_late_end(rank, m_first->rank).c_str(), stderr);
       m_inbox.end(rank);
     }
-    if (!here) kill(m_launcher, SIGTERM);  // they are on other machines
+    if (here) return;
+    kill(m_launcher, SIGTERM);  // they are on other machines
+    note_end_by(SIGTERM);
+  }
+
+  void note_end_by(int signal_number) {
+    if (m_end_by != 0 || signal_number == SIGUSR1 || signal_number == SIGUSR2) return;
+    m_end_by = signal_number;
+    m_told_at = std::chrono::steady_clock::now();
+  }
+
+  // MPICH's launcher forgets what it is told while it starts the ranks.
+  void repeat_early_signal() {
+    if (m_repeated || m_end_by == 0 || !m_all_started_at) return;
+    const auto due = *m_all_started_at + time_to_start_mpi_job;
+    if (m_told_at > due || std::chrono::steady_clock::now() < due) return;
+    m_repeated = true;
+    kill(m_launcher, m_end_by);
+  }
+
+  // Ranks may take their time for a signal: as long as any is left, the launcher is.
+  void end_launcher() {
+    if (m_end_by == 0 || std::chrono::steady_clock::now() < m_told_at + time_to_end_launcher)
+      return;
+    m_told_at += time_to_end_launcher;
+    const std::vector<pid_t> left = processes_of(m_launcher);
+    if (!is_left_alone(left)) return;
+    std::fprintf(stderr,
+                 "sucl: the launcher has not ended after signal %d, and no rank is left: "
+                 "it is killed\n",
+                 m_end_by);
+    m_killed = true;
+    for (const pid_t process : left) kill(process, SIGKILL);
   }
 
   int conclude(int code) const {
@@ -243,6 +290,10 @@ class supervised {
   int m_failed = 0;
   std::set<int> m_started, m_ended, m_stopped;
   std::optional<std::chrono::steady_clock::time_point> m_stuck_since, m_end_at;
+  int m_end_by = 0;  ///< the signal that ends the launcher; 0: none was sent
+  std::chrono::steady_clock::time_point m_told_at;
+  std::optional<std::chrono::steady_clock::time_point> m_all_started_at;
+  bool m_repeated = false, m_killed = false;
 };
 
 }  // namespace
