@@ -155,12 +155,14 @@ void blocking_path::run_directly(sucl_operation& direct, const layouts& layout,
   m_queue.leave();
 }
 
-// While the caller waits. False: it waits in vain, as ranks have found, unless its operation has
-// just ended.
-bool blocking_path::progress_others(const sucl_operation& entered) {
+// While the caller waits in a backend. False: it waits in vain, as ranks have found, unless its
+// operation has just ended.
+bool blocking_path::progress_others(const sucl_operation& entered, const backend_instance& c) {
   m_queue.progress_others(entered);
   m_context.owner->waiting();
-  return !m_queue.calls() || !m_context.backends.mismatched();
+  if (!m_queue.calls() || !m_context.backends.mismatched()) return true;
+  if (!c.own || !c.own->ends_in_order()) throw error(m_context.backends.mismatch());
+  return false;
 }
 
 void blocking_path::run_native(const sucl_operation& direct, const backend_instance& c) {
@@ -171,7 +173,7 @@ void blocking_path::run_native(const sucl_operation& direct, const backend_insta
     // Some have spun already, for as long as that helps where processors are few.
     backoff rest(c.traits.spins ? 0 : m_context.owner->settings().progress.spin_us);
     for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
-      const bool may_end = progress_others(direct);
+      const bool may_end = progress_others(direct, c);
       status = c.via.table->test(c.via.comm, request, &done);
       if (status == SUCL_SUCCESS && !done && !may_end) throw error(m_context.backends.mismatch());
     }
@@ -187,7 +189,7 @@ void blocking_path::run_packed(const sucl_operation& direct, const layouts& layo
                             m_context.scratch);
   for (bool may_end = true; !pipeline.step(); sched_yield()) {
     if (!may_end) throw error(m_context.backends.mismatch());
-    may_end = progress_others(direct);
+    may_end = progress_others(direct, c);
   }
 }
 

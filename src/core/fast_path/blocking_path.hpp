@@ -56,7 +56,7 @@ class SUCL_CORE_API blocking_path {
                     held_lock& lock, std::uint64_t signature = 0);
   void compare_arrivals(const arriving_call& mine);
   void check_blocks(const arriving_call& mine, std::vector<std::uint64_t>& all) const;
-  bool progress_others(const sucl_operation& entered);
+  bool progress_others(const sucl_operation& entered, const backend_instance& c);
   void run_native(const sucl_operation& direct, const backend_instance& c);
   void run_packed(const sucl_operation& direct, const layouts& layout, const backend_instance& c);
 
