@@ -91,7 +91,6 @@ SUCL_INLINE void take_parts(const Item& at, const collective_args& j, const Want
         v[i] = load_volatile(from + static_cast<unsigned>(part) * sizeof(quad));
       }
   } else {
-    constexpr unsigned polls_between = 1024;
     const std::uint64_t offset = line * ll128_line + static_cast<unsigned>(part) * sizeof(quad);
     for (unsigned n = 1;; ++n) {
       SUCL_UNROLL
@@ -104,7 +103,7 @@ SUCL_INLINE void take_parts(const Item& at, const collective_args& j, const Want
                           (v[i].word[2] == static_cast<std::uint32_t>(j.epoch) &&
                            v[i].word[3] == static_cast<std::uint32_t>(j.epoch >> 32)));
       if (at.all_of_warp(there)) return;
-      if (n % polls_between != 0) continue;
+      if (n % polls_between_aborts != 0) continue;
       ok = at.all_of_warp(*static_cast<const volatile std::uint32_t*>(j.abort) == 0);
       if (!ok) return;
     }

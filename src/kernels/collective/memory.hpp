@@ -49,6 +49,7 @@ SUCL_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t value) {
   system_word<::sycl::memory_order::relaxed>(*p).store(value);
 }
 SUCL_INLINE void back_off() {}
+inline constexpr unsigned polls_between_aborts = 1024;
 
 #elif defined(__CUDA_ARCH__)
 
@@ -69,6 +70,9 @@ SUCL_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t value) {
   asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
 }
 SUCL_INLINE void back_off() {}
+// All warps come to it at the same time, and each waits until the host's memory has answered the
+// others: with 1024 a kernel that waits for a late rank saw its data up to 1 ms late.
+inline constexpr unsigned polls_between_aborts = 1u << 15;
 
 #else
 
@@ -84,6 +88,7 @@ SUCL_INLINE void store_release(std::uint64_t* p, std::uint64_t value) {
 SUCL_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t value) {
   __atomic_store_n(p, value, __ATOMIC_RELAXED);
 }
+inline constexpr unsigned polls_between_aborts = 1024;
 #if defined(__ACPP__) || defined(__HIPSYCL__)
 SUCL_INLINE void back_off() {}
 #else

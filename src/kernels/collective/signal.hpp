@@ -35,13 +35,12 @@ constexpr std::uint64_t step_of(const collective_args& j, std::uint64_t step) {
   return j.epoch * max_steps + step;
 }
 
-/// Polls until `there()`; false if all must end. Reading the host's memory takes long.
+/// Polls until `there()`; false if all must end.
 template <class Job, class There>
 SUCL_INLINE bool wait_for(const Job& j, const There& there) {
-  constexpr unsigned polls_between = 1024;
   for (unsigned n = 1;; ++n) {
     if (there()) return true;
-    if (n % polls_between == 0 && *static_cast<const volatile std::uint32_t*>(j.abort) != 0)
+    if (n % polls_between_aborts == 0 && *static_cast<const volatile std::uint32_t*>(j.abort) != 0)
       return false;
     if (n % 64 == 0) back_off();
   }
