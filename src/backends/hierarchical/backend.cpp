@@ -10,6 +10,7 @@
 #include "core/exchange/core_services.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/selection.hpp"
+#include "core/support/backoff.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -244,6 +245,7 @@ bool hierarchical_comm::advance(hierarchical_request& r) {
   try {
     while (r.next < r.what.size()) {
       if (!advance_wave(r)) return false;
+      note_advance();
       r.next += r.current.size();
       r.current.clear();
     }

@@ -6,6 +6,7 @@
 #include "core/exchange/core_services.hpp"
 #include "core/operation/operation.hpp"
 #include "core/staging/slice.hpp"
+#include "core/support/backoff.hpp"
 
 #include <sucl/types.hpp>
 
@@ -125,6 +126,7 @@ void staged_operation::state::post(slot& s) {
 }
 
 void staged_operation::state::progress(slot& s) {
+  const phase before = s.now;
   if (s.now == phase::loading && s.pending.done(copier)) {
     for (slice& part : s.slices) finish_load(part);
     s.now = phase::loaded;
@@ -147,6 +149,7 @@ void staged_operation::state::progress(slot& s) {
     s.now = phase::idle;
     ++finished;
   }
+  if (s.now != before) note_advance();
 }
 
 staged_operation::staged_operation(const sucl_operation& operation, staging_plan how,

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/operation/operation.hpp"
+#include "core/support/backoff.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -338,8 +339,10 @@ void executor::retire() {
 void executor::progress(int spins) {
   if (m_broken) throw error(*m_broken);
   check_alarm();
+  const std::uint64_t before = m_steps;
   try {
     go_on(spins);
+    if (spins == 0 && m_steps != before) note_advance();
     if (m_begun != m_node.retired()) examine_peers();
   } catch (const error& e) {
     m_broken = e.info();
