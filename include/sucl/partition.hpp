@@ -117,11 +117,14 @@ class SUCL_CORE_API measured_speeds {
   void note(const std::vector<double>& seconds, const counts& work);
   /// Whether work moves if the slowest rank takes so long now, and would then.
   bool is_worth_it(double now, double then);
+  bool awaits_confirmation() const { return m_agreeing > 0 || m_surprises > 0; }
 
  private:
   balance_options m_how;
   std::vector<double> m_speeds;
-  int m_agreeing = 0;  // updates in a row that would move work
+  std::vector<bool> m_surprised;  // by the last measurement of a rank, far from its average
+  int m_surprises = 0;            // ranks of which that is so
+  int m_agreeing = 0;             // updates in a row that would move work
 };
 
 /// The time of every rank.
@@ -145,6 +148,9 @@ class SUCL_CORE_API balancer {
   [[nodiscard]] const partition& current() const { return m_current; }
   /// Units of work a second, as far as is known; 0: it has had none yet.
   [[nodiscard]] const std::vector<double>& speeds() const { return m_speeds.known(); }
+  /// Whether the last update was unlike those before, or would have moved work had one before it
+  /// said the same: then measure again at once.
+  [[nodiscard]] bool awaits_confirmation() const { return m_speeds.awaits_confirmation(); }
 
   /// Each rank's time for its own work in a step, without what it has waited for others. Whether
   /// current() has changed: then migrate, before the next step. Throws errc::invalid_count for the
@@ -171,8 +177,8 @@ class SUCL_CORE_API box_balancer {
 
   [[nodiscard]] const box_partition& current() const { return m_current; }
   [[nodiscard]] const std::vector<double>& speeds() const { return m_speeds.known(); }
-
-  /// As those of balancer.
+  /// As those of balancer, all that follow.
+  [[nodiscard]] bool awaits_confirmation() const { return m_speeds.awaits_confirmation(); }
   bool update(const std::vector<double>& seconds);
   template <class Communicator>
   bool update(const Communicator& all, double seconds) {

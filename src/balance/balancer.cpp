@@ -25,7 +25,9 @@ double slowest(const partition& p, const std::vector<double>& speeds) {
 namespace detail {
 
 measured_speeds::measured_speeds(int ranks, const balance_options& how)
-    : m_how(how), m_speeds(static_cast<std::size_t>(ranks)) {
+    : m_how(how),
+      m_speeds(static_cast<std::size_t>(ranks)),
+      m_surprised(static_cast<std::size_t>(ranks)) {
   const bool right = how.smoothing > 0 && how.smoothing <= 1 && how.threshold >= 0 &&
                      how.threshold < 1 && how.confirmations >= 1 && how.unit >= 1;
   if (!right || ranks < 1)
@@ -59,11 +61,15 @@ void measured_speeds::note(const std::vector<double>& seconds, const counts& wor
       base::fail(errc::invalid_argument,
                  "the time of rank " + std::to_string(r) + " is " + std::to_string(seconds[r]),
                  "Measure with a clock that is steady");
+  m_surprises = 0;
   for (std::size_t r = 0; r < seconds.size(); ++r) {
     if (work[r] == 0 || !(seconds[r] > 0)) continue;  // nothing to learn
-    const double measured = static_cast<double>(work[r]) / seconds[r];
-    m_speeds[r] = m_speeds[r] > 0 ? m_how.smoothing * measured + (1 - m_how.smoothing) * m_speeds[r]
-                                  : measured;
+    const double measured = static_cast<double>(work[r]) / seconds[r], before = m_speeds[r];
+    const bool far = before > 0 && (measured > 1.5 * before || before > 1.5 * measured);
+    const bool changed = before == 0 || (far && m_surprised[r]);
+    m_speeds[r] = changed ? measured : m_how.smoothing * measured + (1 - m_how.smoothing) * before;
+    m_surprised[r] = far && !changed;
+    m_surprises += m_surprised[r];
   }
 }
 

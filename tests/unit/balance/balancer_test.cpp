@@ -80,6 +80,33 @@ TEST(balancer_of, one_outlier_moves_nothing) {
   EXPECT_TRUE(c.update({1, 9, 1}));
 }
 
+// What the others can take over is little beside what it has, so its average alone would say so
+// late.
+TEST(balancer_of, soon_relieves_a_fast_rank_that_slows_down) {
+  balancer b(partition::by_speed(256, {255, 1}));
+  for (int n = 0; n < 5; ++n) EXPECT_FALSE(b.update({0.13e-3, 0.09e-3}));
+  EXPECT_FALSE(b.update({2.6e-3, 0.09e-3}));
+  EXPECT_TRUE(b.awaits_confirmation());
+  EXPECT_FALSE(b.update({2.6e-3, 0.09e-3}));
+  EXPECT_TRUE(b.awaits_confirmation());
+  EXPECT_TRUE(b.update({2.6e-3, 0.09e-3}));
+  EXPECT_GT(b.current().count(1), 5u);
+}
+
+TEST(balancer_of, says_when_it_awaits_a_confirmation) {
+  balancer b(partition(3000, 3));
+  EXPECT_FALSE(b.awaits_confirmation());
+  b.update({1, 1, 1});
+  EXPECT_FALSE(b.awaits_confirmation());
+  b.update({1, 9, 1});
+  EXPECT_TRUE(b.awaits_confirmation());
+  EXPECT_TRUE(b.update({1, 9, 1}));
+  EXPECT_FALSE(b.awaits_confirmation());
+  sucl::box_balancer boxes({30, 10, 10}, {3, 1, 1}, {1, 1, 1});
+  boxes.update({1, 9, 1});
+  EXPECT_TRUE(boxes.awaits_confirmation());
+}
+
 TEST(balancer_of, a_rank_without_work_gets_some_to_be_measured) {
   std::mt19937 random(4);
   const std::vector<double> speeds{1, 1, 2};
