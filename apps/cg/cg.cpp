@@ -39,11 +39,10 @@ using rows_of_ranks = apps::balanced<solver, sucl::balancer>;
 rows_of_ranks share(apps::context& c, const matrix& a, const std::vector<double>& b,
                     const apps::share_options& how) {
   const auto rows = static_cast<std::size_t>(a.rows);
-  const int turns = how.turns_of(c.rank());
-  rows_of_ranks all(c.world(),
+  rows_of_ranks all(c,
                     sucl::balancer(sucl::partition::by_speed(rows, how.speeds_of(c.size()), 1, 1)),
-                    how.how, [&c, &a, &b, turns](const sucl::balancer& shares) {
-                      return std::make_unique<solver>(c, a, b, shares.current(), turns);
+                    how, [&c, &a, &b](const sucl::balancer& shares) {
+                      return std::make_unique<solver>(c, a, b, shares.current());
                     });
   if (how.how != apps::balance::probe) return all;
   all.solver().begin();  // there is something to multiply
@@ -67,8 +66,7 @@ int solve(apps::context& c, rows_of_ranks& of, double tolerance) {
       of.solver().replay();
       done += recorded;
     } else {
-      of.solver().step();
-      of.after_step();
+      of.step();
       ++done;
     }
     if (done - said >= 100) {
@@ -146,7 +144,8 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   o.seconds = c.run(wanted.solves, [&](int) { o.iterations = solve(c, all, wanted.tolerance); });
   solver& s = all.solver();
   o.details["rows_of_ranks"] = s.shares().counts_of_ranks();
-  o.details["moves"] = all.moves();
+  o.details["moves"] = all.moves().size();
+  o.details["moved_after"] = all.moves();
   o.details["solves"] = wanted.solves;
   o.details["iterations_used"] = o.iterations;
   check(c, s, a, b, wanted, o);

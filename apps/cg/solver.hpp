@@ -29,13 +29,11 @@ using sucl::kernels::items;
 
 class solver {
  public:
-  /// Of `a` x = `b`, of which each rank has its share of the rows. `turns`: how often this rank
-  /// multiplies, as if its device were so much slower. Collective.
+  /// Of `a` x = `b`, of which each rank has its share of the rows. Collective.
   solver(apps::context& c, const matrix& a, const std::vector<double>& b,
-         const sucl::partition& rows, int turns)
+         const sucl::partition& rows)
       : m_context(c),
         m_rows(rows),
-        m_turns(turns),
         m_own(distribute(a, c.rank(), rows)),
         m_team(c),
         m_inner(c, m_own.inner),
@@ -55,6 +53,9 @@ class solver {
     m_parts = {c, 2 * m_parts_count};
     m_state = {c, 2};
   }
+
+  /// From now on this rank multiplies so often, as if its device were so much slower.
+  void compute_times(int turns) { m_turns = turns; }
 
   /// Begins a solve; afterwards residual() is that of zero.
   void begin() {
@@ -204,7 +205,7 @@ class solver {
 
   apps::context& m_context;
   sucl::partition m_rows;
-  int m_turns;
+  int m_turns = 1;
   local_matrix m_own;
   apps::team m_team;
   apps::array<std::int32_t> m_inner, m_outer, m_list;

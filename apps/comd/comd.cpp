@@ -104,9 +104,9 @@ class crystal {
  public:
   crystal(apps::context& c, const problem& p, const apps::rank_grid& even, std::int64_t least,
           const apps::share_options& how)
-      : m_all(c.world(), start(even, least, how.speeds_of(c.size())), how.how,
-              [&c, p, even, turns = how.turns_of(c.rank())](const sucl::box_balancer& b) {
-                return make(c, p, {even, b.current()}, turns);
+      : m_all(c, start(even, least, how.speeds_of(c.size())), how,
+              [&c, p, even](const sucl::box_balancer& b) {
+                return make(c, p, {even, b.current()});
               }) {
     if (how.how == apps::balance::probe) {
       atoms().make_crystal();
@@ -116,7 +116,7 @@ class crystal {
   }
 
   simulation& atoms() { return m_all.solver(); }
-  int moves() const { return m_all.moves(); }
+  const std::vector<int>& moves() const { return m_all.moves(); }
   /// Unit cells that rank 0 has now.
   std::size_t cells_of_first() const {
     std::size_t cells = 1;
@@ -124,10 +124,7 @@ class crystal {
     return cells;
   }
 
-  void step() {
-    atoms().step();
-    m_all.after_step();
-  }
+  void step() { m_all.step(); }
   /// The same for as many steps as are recorded.
   void replay(int recorded) {
     atoms().record(recorded);
@@ -148,13 +145,13 @@ class crystal {
     return {cells, ranks, speeds, options};
   }
   static std::unique_ptr<simulation> make(apps::context& c, const problem& p,
-                                          const apps::rank_grid& grid, int turns) {
+                                          const apps::rank_grid& grid) {
     const apps::box part = grid.part(c.rank());
     c.require_memory(p.bytes(part));
     c.agree(static_cast<double>(p.cells(part).slot_count()) > max_slots
                 ? "--cells: a rank's link cells have room for more than 2^31 atoms. Use more ranks"
                 : "");
-    return std::make_unique<simulation>(c, p, grid, turns);
+    return std::make_unique<simulation>(c, p, grid);
   }
 
   apps::balanced<simulation, sucl::box_balancer> m_all;
@@ -214,7 +211,8 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   o.iterations = c.wanted().iterations;
   o.seconds = run_and_film(c, all, p, first * p.time_step);
   const state_totals end = all.atoms().sum();
-  o.details["moves"] = all.moves();
+  o.details["moves"] = all.moves().size();
+  o.details["moved_after"] = all.moves();
   o.details["cells_of_rank_0"] = all.cells_of_first();
   o.details["energy_eV"] = end.energy() / static_cast<double>(p.atoms());
   o.details["temperature_K"] = temperature(end, p);

@@ -67,13 +67,8 @@ double problem::bytes(const apps::box& part) const {
   return static_cast<double>(g.slot_count()) * (on_device + on_host);
 }
 
-simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid& grid, int turns)
-    : m_context(c),
-      m_problem(p),
-      m_team(c),
-      m_turns(turns),
-      m_ranks(grid),
-      m_part(grid.part(c.rank())) {
+simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid& grid)
+    : m_context(c), m_problem(p), m_team(c), m_ranks(grid), m_part(grid.part(c.rank())) {
   m_grid = p.cells(m_part);
   find_neighbours(grid);
   make_cells();

@@ -41,8 +41,9 @@ struct state_totals {
 
 class simulation {
  public:
-  /// `turns`: how often this rank computes all forces, as if its device were so much slower.
-  simulation(apps::context& c, const problem& p, const apps::rank_grid& grid, int turns = 1);
+  simulation(apps::context& c, const problem& p, const apps::rank_grid& grid);
+  /// From now on this rank computes all forces so often, as if its device were so much slower.
+  void compute_times(int turns) { m_turns = turns; }
 
   /// Puts the atoms on the lattice, at rest, and computes the forces. Collective, as all below.
   void make_crystal();
@@ -97,7 +98,7 @@ class simulation {
   problem m_problem;
   apps::team m_team;
   cell_grid m_grid{};
-  int m_turns;
+  int m_turns = 1;
   apps::rank_grid m_ranks;
   apps::box m_part;
   std::array<std::array<int, 2>, 3> m_neighbour{};

@@ -213,6 +213,15 @@ phase_times context::run_timed(int iterations, const std::function<void(int)>& s
   return result;
 }
 
+double context::time_computing(const std::function<void()>& step) {
+  double& computed = m_times[static_cast<std::size_t>(phase::compute)];
+  const double before = computed;
+  m_times_computing = true;
+  step();
+  m_times_computing = false;
+  return computed - before;
+}
+
 void context::say(const std::string& text) const {
   if (rank() == 0 && !m_options.quiet) std::fprintf(stderr, "%s\n", text.c_str());
 }

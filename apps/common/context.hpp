@@ -149,7 +149,9 @@ class context {
   /// its time counts for `p`; otherwise nothing is added.
   template <class Work>
   auto timed(phase p, Work&& work) {
-    if (!m_is_timing) return work();
+    const bool alone = m_times_computing && p == phase::compute;
+    if (!m_is_timing && !alone) return work();
+    if (alone) m_queue.wait_and_throw();  // what comes before may wait for other ranks
     if (p == phase::communicate) meet();
     const auto began = now();
     auto done = work();
@@ -173,6 +175,9 @@ class context {
   /// The same with each phase by itself; returns the average time of a step's phases, those of the
   /// slowest rank.
   phase_times run_timed(int iterations, const std::function<void(int)>& step);
+  /// Runs `step` and returns the seconds that this rank's device computes in it, without what it
+  /// waits for others.
+  double time_computing(const std::function<void()>& step);
 
   /// A line of progress on standard error, from rank 0, unless it is to be quiet.
   void say(const std::string& text) const;
@@ -195,6 +200,7 @@ class context {
   sucl::communicator m_comm;
   bool m_is_blocking = false;
   bool m_is_timing = false;
+  bool m_times_computing = false;
   phase_times m_times{};
 };
 

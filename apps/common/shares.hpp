@@ -5,6 +5,7 @@
 /// How an application shares its work among ranks of unlike speed, from its command line.
 #pragma once
 
+#include "common/context.hpp"
 #include "common/program/command_line.hpp"
 
 #include <sucl/sucl.hpp>
@@ -31,6 +32,7 @@ struct share_options {
   std::vector<double> speeds;  ///< given by hand; empty: all alike
   int slow_rank = -1;          ///< works as if its device were so many times slower
   int slow_turns = 1;
+  int slow_from = 0;  ///< the iterations before its device slows down
 
   void define(command_line& line) {
     line.add_choice(
@@ -42,7 +44,8 @@ struct share_options {
         "Speeds of the ranks to begin with, as in 3,1 (all alike)", "X,...");
     line.add_read(
         "--slow", [this](const std::string& t) { read_slow(t); },
-        "Let a rank compute everything FACTOR times, to try --balance", "RANK:FACTOR");
+        "Let a rank compute everything FACTOR times, after N iterations, to try --balance",
+        "RANK:FACTOR[:N]");
   }
 
   /// Those to begin with, one a rank.
@@ -53,7 +56,10 @@ struct share_options {
                         std::to_string(ranks) + " ranks. Give one a rank");
     return speeds;
   }
-  int turns_of(int rank) const { return rank == slow_rank ? slow_turns : 1; }
+  /// How often a rank computes everything after so many iterations.
+  int turns_of(int rank, int iterations) const {
+    return rank == slow_rank && iterations >= slow_from ? slow_turns : 1;
+  }
 
  private:
   void read_speeds(const std::string& text) {
@@ -68,33 +74,39 @@ struct share_options {
     throw usage_error("--speeds: '" + text + "' is no list of positive numbers, as 3,1");
   }
   void read_slow(const std::string& text) {
-    std::istringstream pair(text);
-    char colon = 0;
-    if (!(pair >> slow_rank >> colon >> slow_turns) || colon != ':' || slow_rank < 0 ||
-        slow_turns < 1 || slow_turns > 1000 || pair.peek() != EOF)
-      throw usage_error("--slow: '" + text + "' is no rank and factor from 1 to 1000, as 1:4");
+    std::istringstream list(text);
+    char colon = 0, second = ':';
+    const bool both = static_cast<bool>(list >> slow_rank >> colon >> slow_turns);
+    const bool begins = both && (list.peek() == EOF || list >> second >> slow_from);
+    if (!begins || colon != ':' || second != ':' || slow_rank < 0 || slow_turns < 1 ||
+        slow_turns > 1000 || slow_from < 0 || list.peek() != EOF)
+      throw usage_error("--slow: '" + text +
+                        "' is no rank and factor from 1 to 1000, as 1:4, or with a number of "
+                        "iterations, as 1:4:100");
   }
 };
 
-/// A solver whose work moves between ranks. `Solver` has measure(), which gives the seconds of its
-/// own work, and go_on(other), which takes the state of one with other shares; `make(shares)` makes
-/// one. Collective.
+/// A solver whose work moves between ranks. `Solver` has step(), an iteration; measure(), which
+/// gives the seconds of its own work and changes nothing; compute_times(n), after which it computes
+/// everything n times; and go_on(other), which takes the state of one with other shares;
+/// `make(shares)` makes one. Collective.
 template <class Solver, class Balancer>
 class balanced {
  public:
   using maker = std::function<std::unique_ptr<Solver>(const Balancer&)>;
 
-  balanced(sucl::communicator& all, Balancer start, balance how, maker make)
-      : m_all(&all),
+  balanced(context& c, Balancer start, share_options how, maker make)
+      : m_context(&c),
         m_balancer(std::move(start)),
-        m_is_dynamic(how == balance::dynamic),
-        m_make(std::move(make)),
-        m_solver(m_make(m_balancer)) {}
+        m_how(std::move(how)),
+        m_make(std::move(make)) {
+    renew();
+  }
 
   Solver& solver() { return *m_solver; }
   const Balancer& balancer() const { return m_balancer; }
-  /// How often work was moved.
-  int moves() const { return m_moves; }
+  /// The number of iterations before each time that work was moved.
+  const std::vector<int>& moves() const { return m_moves; }
 
   /// Before the work begins: measures, and shares anew. The first time warms up.
   void probe() {
@@ -102,30 +114,45 @@ class balanced {
     double least = m_solver->measure();
     for (int n = 0; n < 4; ++n) least = std::min(least, m_solver->measure());
     // A balancer waits for a second opinion.
-    (void)m_balancer.update(*m_all, least);
-    if (!m_balancer.update(*m_all, least)) return;
-    m_solver = m_make(m_balancer);
-    ++m_moves;
+    (void)m_balancer.update(m_context->world(), least);
+    if (!m_balancer.update(m_context->world(), least)) return;
+    renew();
+    m_moves.push_back(0);
   }
 
-  /// After an iteration: now and then a measurement, after which work may move.
-  void after_step() {
-    constexpr int interval = 10;
-    if (!m_is_dynamic || ++m_steps % interval != 0) return;
-    if (!m_balancer.update(*m_all, m_solver->measure())) return;
-    auto next = m_make(m_balancer);
-    next->go_on(*m_solver);
-    m_solver = std::move(next);
-    ++m_moves;
+  /// An iteration. Now and then its computing is timed, and work may move after it: a device that
+  /// slows down is relieved within ten iterations.
+  void step() {
+    if (m_steps++ == m_how.slow_from) m_solver->compute_times(turns());
+    if (m_how.how != balance::dynamic || ++m_since < m_interval) return m_solver->step();
+    m_since = 0;
+    const double seconds = m_context->time_computing([this] { m_solver->step(); });
+    const bool moves = m_balancer.update(m_context->world(), seconds);
+    m_interval = m_balancer.awaits_confirmation() ? 1 : longest_interval;
+    if (!moves) return;
+    const auto before = std::move(m_solver);
+    renew();
+    m_solver->go_on(*before);
+    m_moves.push_back(m_steps);
   }
 
  private:
-  sucl::communicator* m_all;
+  // While computing is timed nothing overlaps with it, so not in every iteration.
+  static constexpr int longest_interval = 8;
+
+  int turns() const { return m_how.turns_of(m_context->rank(), m_steps); }
+  void renew() {
+    m_solver = m_make(m_balancer);
+    m_solver->compute_times(turns());
+  }
+
+  context* m_context;
   Balancer m_balancer;
-  bool m_is_dynamic;
+  share_options m_how;
   maker m_make;
   std::unique_ptr<Solver> m_solver;
-  int m_steps = 0, m_moves = 0;
+  int m_interval = longest_interval, m_since = 0, m_steps = 0;
+  std::vector<int> m_moves;
 };
 
 }  // namespace apps

@@ -136,9 +136,8 @@ lists make_lists(const apps::rank_grid& grid, const local_box& own, int rank) {
 /// The state of a rank, and an iteration.
 class solver {
  public:
-  /// `turns`: how often this rank computes everything, as if its device were so much slower.
-  solver(apps::context& c, const apps::rank_grid& grid, int turns)
-      : m_context(c), m_grid(grid), m_turns(turns), m_own(grid.part(c.rank())), m_team(c) {
+  solver(apps::context& c, const apps::rank_grid& grid)
+      : m_context(c), m_grid(grid), m_own(grid.part(c.rank())), m_team(c) {
     lists all = make_lists(grid, m_own, c.rank());
     m_pack = {c, all.pack};
     m_unpack = {c, all.unpack};
@@ -151,6 +150,9 @@ class solver {
     m_recv = m_team.message_memory<float>(all.unpack.size());
     cut(grid.grid());
   }
+
+  /// From now on this rank computes everything so often, as if its device were so much slower.
+  void compute_times(int turns) { m_turns = turns; }
 
   const local_box& own() const { return m_own; }
   std::size_t message_bytes() const { return m_pack.size() * sizeof(float); }
@@ -309,7 +311,7 @@ class solver {
 
   apps::context& m_context;
   apps::rank_grid m_grid;
-  int m_turns;
+  int m_turns = 1;
   local_box m_own;
   apps::team m_team;
   apps::pattern m_messages;
@@ -334,26 +336,22 @@ class problem {
  public:
   problem(apps::context& c, const apps::rank_grid& even, const apps::share_options& how)
       : m_even(even),
-        m_all(c.world(),
+        m_all(c,
               sucl::box_balancer(cells_of(even.domain()), ranks_of(even.grid()),
                                  how.speeds_of(c.size())),
-              how.how, [&c, even, turns = how.turns_of(c.rank())](const sucl::box_balancer& b) {
-                return make(c, {even, b.current()}, turns);
-              }) {
+              how,
+              [&c, even](const sucl::box_balancer& b) { return make(c, {even, b.current()}); }) {
     if (how.how == apps::balance::probe) m_all.probe();
   }
 
   solver& boxes() { return m_all.solver(); }
   apps::rank_grid grid() const { return {m_even, m_all.balancer().current()}; }
-  int moves() const { return m_all.moves(); }
+  const std::vector<int>& moves() const { return m_all.moves(); }
 
-  void step() {
-    m_all.solver().step();
-    m_all.after_step();
-  }
+  void step() { m_all.step(); }
 
  private:
-  static std::unique_ptr<solver> make(apps::context& c, const apps::rank_grid& grid, int turns) {
+  static std::unique_ptr<solver> make(apps::context& c, const apps::rank_grid& grid) {
     const box part = grid.part(c.rank());
     const double points = static_cast<double>(part.extent(0) + 2) *
                           static_cast<double>(part.extent(1) + 2) *
@@ -362,7 +360,7 @@ class problem {
                 ? "--size: a rank's part has more than 2^31 points. Use more ranks"
                 : "");
     c.require_memory(points * 3 * sizeof(float));  // two fields, and a copy for checks
-    return std::make_unique<solver>(c, grid, turns);
+    return std::make_unique<solver>(c, grid);
   }
 
   apps::rank_grid m_even;
@@ -464,7 +462,8 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   for (int i = 0; i < before; ++i) all.step();
   o.iterations = c.wanted().iterations;
   o.seconds = c.run(o.iterations, [&](int) { all.step(); });
-  o.details["moves"] = all.moves();
+  o.details["moves"] = all.moves().size();
+  o.details["moved_after"] = all.moves();
   o.details["points_of_rank_0"] = all.grid().part(0).volume();
   const int total = before + o.iterations;
   const double height = wave.height(total);
