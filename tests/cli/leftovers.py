@@ -38,9 +38,10 @@ def wait_for_memory(process):
         time.sleep(0.0005)
 
 
-def call(name, arguments, code=None, after=None, number=signal.SIGTERM, ready=None):
+def call(name, arguments, code=None, after=None, number=signal.SIGTERM, ready=None, cut=False):
     """Runs sucl; sends a signal after some seconds, once both ranks are `ready`, or while there is
-    shared memory (after="memory"), if asked to. Returns whether nothing is left."""
+    shared memory (after="memory"), if asked to; `cut`: long before it ends, so that its status may
+    not be 0. Returns whether nothing is left and the status is right."""
     with tempfile.TemporaryDirectory(prefix="sucl_left_") as folder:
         environment = dict(os.environ, TMPDIR=folder)
         process = subprocess.Popen([PROGRAM, *arguments], env=environment,
@@ -64,6 +65,8 @@ def call(name, arguments, code=None, after=None, number=signal.SIGTERM, ready=No
             problems.append("the ranks never began")
         if code is not None and status != code:
             problems.append(f"status {status}, not {code}")
+        if cut and status == 0:
+            problems.append("status 0")
         print(f"{name}: {'nothing left' if not problems else problems}", flush=True)
         return not problems
 
@@ -85,7 +88,8 @@ def main():
             file = f"{folder}/ready"
             good.append(call(f"signal {number}", [*run, "wait", file], number=number, ready=file))
     for after in (0.06, 0.1, 0.14):  # while the launcher starts the ranks
-        good.append(call(f"signal after {after}", [*run, "wait", "/nowhere/ready"], after=after))
+        good.append(call(f"signal after {after}", [*run, "wait", "/nowhere/ready"], after=after,
+                         cut=True))
     good.append(call("bench", ["bench", "allreduce", "-n", "2", "--mpi", FLAVOUR, "--sizes", "4",
                                "--iterations", "2"], code=0))
     return all(good)
