@@ -3,7 +3,7 @@
 
 /// @file
 /// The control plane over MPI: processes, groups, out-of-band exchange, the control messages.
-#include "base/started_ranks.hpp"
+#include "base/system/started_ranks.hpp"
 #include "group.hpp"
 
 #include <unistd.h>

@@ -2,11 +2,12 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "launcher_processes.hpp"
 
+#include "base/system/process_stat.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 
@@ -23,13 +24,9 @@ std::multimap<pid_t, pid_t> living_children() {
        entry.increment(failed)) {
     const std::string pid = entry->path().filename().string();
     if (!std::isdigit(static_cast<unsigned char>(pid.front()))) continue;
-    // "17 (name) S 16 ...", and the name may have brackets and spaces.
-    std::ifstream file(entry->path() / "stat");
-    std::string line;
-    std::getline(file, line);
-    const auto at = line.rfind(") ");
-    if (at == line.npos || at + 4 > line.size() || line[at + 2] == 'Z') continue;
-    children.emplace(std::atoi(line.c_str() + at + 4), std::atoi(pid.c_str()));
+    const pid_t process = std::atoi(pid.c_str());
+    const auto known = base::stat_of(process);
+    if (known && known->state != 'Z') children.emplace(known->parent, process);
   }
   return children;
 }

@@ -4,7 +4,7 @@
 
 #include "report.hpp"
 
-#include "base/started_ranks.hpp"
+#include "base/system/started_ranks.hpp"
 #include "core/control/control_plane.hpp"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include "command.hpp"
 #include "report.hpp"
 
-#include "base/started_ranks.hpp"
+#include "base/system/started_ranks.hpp"
 
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -6,12 +6,13 @@
 /// link nothing of the core.
 #pragma once
 
+#include "base/system/process_stat.hpp"
+
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -80,16 +81,12 @@ inline int ranks_of_sucl_run() {
   constexpr int scripts_between = 4;
   pid_t process = getppid();
   for (int i = 0; i <= scripts_between && process > 1; ++i) {
-    // "17 (name) S 16 ...", and the name may have brackets and spaces.
-    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    const auto begin = line.find('('), end = line.rfind(") ");
-    if (begin == line.npos || end == line.npos || end + 4 > line.size()) return 0;
+    const auto known = stat_of(process);
+    if (!known) return 0;
     constexpr std::size_t length = sizeof name_of_sucl_run - 1;
-    if (line.compare(begin + 1, length, name_of_sucl_run) == 0)
-      return std::atoi(line.c_str() + begin + 1 + length);
-    process = std::atoi(line.c_str() + end + 4);
+    if (known->name.compare(0, length, name_of_sucl_run) == 0)
+      return std::atoi(known->name.c_str() + length);
+    process = known->parent;
   }
   return 0;
 }

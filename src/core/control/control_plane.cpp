@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/started_ranks.hpp"
+#include "base/system/started_ranks.hpp"
 #include "core/control/local_ranks.hpp"
 #include "core/control/pmix.hpp"
 #include "core/control/registry.hpp"

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/failure/peer_processes.hpp"
 
+#include "base/system/process_stat.hpp"
 #include "core/exchange/topology.hpp"
 #include "core/support/host_identity.hpp"
 
@@ -16,7 +17,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -110,13 +110,10 @@ int make_memory(std::size_t bytes) {
   return -1;
 }
 
-// State letter of a process of this host: 'T' stopped, 'Z' dead, 0 unknown or gone.
+// State letter of a process of this host; 0: unknown or gone.
 char process_state(std::int64_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  const auto end = text.rfind(')');
-  return end == std::string::npos || end + 2 >= text.size() ? '\0' : text[end + 2];
+  const auto known = base::stat_of(static_cast<pid_t>(pid));
+  return known ? known->state : '\0';
 }
 
 }  // namespace

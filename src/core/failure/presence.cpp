@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/failure/presence.hpp"
 
+#include "base/system/process_stat.hpp"
 #include "core/failure/peer_processes.hpp"
 #include "core/support/host_identity.hpp"
 
@@ -14,9 +15,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
-#include <sstream>
 
 namespace sucl::core {
 namespace {
@@ -32,17 +31,11 @@ int number_of(std::initializer_list<const char*> names, int otherwise) {
 // Hydra's proxies start the ranks of a job on a machine, perhaps through other programs.
 std::string launching_proxy() {
   for (pid_t process = getppid(); process > 1;) {
-    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    const auto begin = text.find('('), end = text.rfind(')');
-    if (begin == std::string::npos || end == std::string::npos) return {};
-    const std::string name = text.substr(begin + 1, end - begin - 1);
-    if (name.rfind("hydra", 0) == 0 || name.rfind("slurmstepd", 0) == 0)
+    const auto known = base::stat_of(process);
+    if (!known) return {};
+    if (known->name.rfind("hydra", 0) == 0 || known->name.rfind("slurmstepd", 0) == 0)
       return "proxy " + std::to_string(process);
-    std::istringstream rest(text.substr(end + 1));
-    char state = 0;
-    rest >> state >> process;
+    process = known->parent;
   }
   return {};
 }
