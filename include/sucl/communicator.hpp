@@ -336,7 +336,8 @@ class [[nodiscard]] SUCL_API group_member : public detail::operations<group_memb
 /// Arguments are checked then. The group is empty again afterwards, also where the call throws.
 ///
 /// A group of one communicator takes sends and receives, by its own send(), recv() and sendrecv().
-/// They are one operation, and where the call throws nothing was started.
+/// They are one operation, and where the call throws nothing was started. What one of them receives
+/// must not overlap what another sends or receives.
 ///
 /// A group of several ranks that one thread has, from runtime::world(queues), takes operations of
 /// any kind, by on(). All are started before any is waited for. Sends and receives of a

@@ -28,7 +28,9 @@ namespace sucl::detail {
 ///   whatever else has data() and size(). It is USM or system memory whose size is checked, and
 ///   stays valid, like what a pointer names. A temporary container cannot receive.
 /// - A form with one memory argument instead of two works in place.
-/// - Send and receive memory must not overlap, except in place.
+/// - Send and receive memory must not overlap, except in place, nor may the blocks that are
+/// received
+///   from different ranks.
 /// - Errors that can be seen at the call are thrown there as sucl::error and nothing is started:
 ///   invalid_rank, invalid_count, invalid_type, invalid_memory, shut_down. Later ones are thrown by
 ///   the next call on the communicator and by communicator::check(), and reach the queue's

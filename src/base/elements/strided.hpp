@@ -35,6 +35,14 @@ struct strided {
   /// Whether the whole block lies together, so that array_index(0) and count() say it all.
   bool contiguous() const noexcept { return count() == 0 || run() == count(); }
 
+  /// Whether two blocks of an array have elements in common.
+  bool meets(const strided& other) const noexcept {
+    for (std::size_t d = 0; d < 3; ++d)
+      if (offset[d] + range[d] <= other.offset[d] || other.offset[d] + other.range[d] <= offset[d])
+        return false;
+    return true;
+  }
+
   /// The element of the array that is element `index` of the block.
   std::uint64_t array_index(std::uint64_t index) const noexcept {
     const std::uint64_t row = index / range[2];

@@ -334,6 +334,35 @@ bool may_touch(const sucl_operation& o, int rank, int size, const void* memory,
   return meet(o.send, e.send) || meet(o.recv, e.recv);
 }
 
+void check_blocks(const sucl_operation& o, int rank, int size) {
+  const bool gathers = o.kind == SUCL_KIND_GATHERV && rank == o.root;
+  if (!gathers && o.kind != SUCL_KIND_ALLGATHERV && o.kind != SUCL_KIND_ALLTOALLV) return;
+  // Most programs have their blocks in the order of the ranks.
+  std::uint64_t end = 0;
+  bool ordered = true;
+  for (int r = 0; r < size && ordered; ++r) {
+    if (o.recv_counts[r] == 0) continue;
+    ordered = o.recv_displs[r] >= end;
+    end = o.recv_displs[r] + o.recv_counts[r];
+  }
+  if (ordered) return;
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r)
+    if (o.recv_counts[r] > 0) ranks.push_back(r);
+  std::sort(ranks.begin(), ranks.end(),
+            [&](int a, int b) { return o.recv_displs[a] < o.recv_displs[b]; });
+  for (std::size_t i = 1; i < ranks.size(); ++i) {
+    const int a = ranks[i - 1], b = ranks[i];
+    if (o.recv_displs[b] >= o.recv_displs[a] + o.recv_counts[a]) continue;
+    base::fail(errc::invalid_memory,
+               "the block of rank " + std::to_string(a) + ", " + std::to_string(o.recv_counts[a]) +
+                   " elements from " + std::to_string(o.recv_displs[a]) + " on, and that of rank " +
+                   std::to_string(b) + " from " + std::to_string(o.recv_displs[b]) +
+                   " on overlap where they are received",
+               "Give each rank a block of its own: counts and displacements are in elements");
+  }
+}
+
 void check_memory(const sucl_operation& o, int rank, int size) {
   const extents e = extents_of(o, rank, size);
   const auto null = [&](const void* p, std::uint64_t elements, const char* side) {

@@ -71,6 +71,10 @@ SUCL_CORE_API void normalise(sucl_operation& record, int rank, int size);
 bool may_touch(const sucl_operation& record, int rank, int size, const void* memory,
                std::uint64_t bytes);
 
+/// Throws if blocks of different ranks overlap where this rank receives them: what it got would
+/// depend on the order in which they come.
+SUCL_CORE_API void check_blocks(const sucl_operation& record, int rank, int size);
+
 /// Throws if memory that the operation touches is null, or overlaps where it must not.
 SUCL_CORE_API void check_memory(const sucl_operation& record, int rank, int size);
 

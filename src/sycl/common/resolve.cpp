@@ -6,7 +6,10 @@
 #include "base/sizes.hpp"
 #include "core/operation/operation.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <optional>
+#include <tuple>
 
 namespace sucl {
 
@@ -77,6 +80,13 @@ void check_range(const detail::operand& memory, std::uint64_t needed, const char
              "Make the range larger or the count smaller");
 }
 
+base::strided block_of(const detail::operand& memory, std::uint64_t element_size) {
+  return {{memory.extent[0], memory.extent[1], memory.extent[2]},
+          {memory.offset[0], memory.offset[1], memory.offset[2]},
+          {memory.range[0], memory.range[1], memory.range[2]},
+          element_size};
+}
+
 // Takes one buffer into the record: which part of it, and what for.
 void use_buffer(const detail::operand& memory, std::uint64_t needed, bool is_send,
                 const access& how, sucl_operation& o, std::size_t part, core::layouts& layout,
@@ -89,10 +99,7 @@ void use_buffer(const detail::operand& memory, std::uint64_t needed, bool is_sen
                    " memory, but the buffer or block has " + std::to_string(memory.elements()),
                "Make the buffer larger or the count smaller");
   if (needed == 0 || !memory.buffer) return;
-  base::strided block{{memory.extent[0], memory.extent[1], memory.extent[2]},
-                      {memory.offset[0], memory.offset[1], memory.offset[2]},
-                      {memory.range[0], memory.range[1], memory.range[2]},
-                      o.element_size};
+  const base::strided block = block_of(memory, o.element_size);
   (is_send ? o.send_memory : o.recv_memory) = where;
   const ::sycl::range<3> bytes(memory.extent[0], memory.extent[1],
                                memory.extent[2] * o.element_size);
@@ -113,10 +120,44 @@ void check_same_buffer(const detail::operand& a, const detail::operand& b, const
   if (!a.buffer || !b.buffer || e.send == 0 || e.recv == 0 || !(*a.buffer == *b.buffer)) return;
   // SYCL does not say where in their buffer these lie: see check_memory() of their addresses.
   if (a.buffer->is_sub_buffer() || b.buffer->is_sub_buffer()) return;
-  for (std::size_t d = 0; d < 3; ++d)
-    if (a.offset[d] + a.range[d] <= b.offset[d] || b.offset[d] + b.range[d] <= a.offset[d]) return;
+  if (!block_of(a, 1).meets(block_of(b, 1))) return;
   base::fail(errc::invalid_memory, "send and receive memory overlap in one buffer",
              "Use separate buffers or blocks, or the in-place form, which takes one");
+}
+
+// What one part of a group reads or writes: bytes of memory, or a block of a buffer.
+struct region {
+  std::size_t hash;  // of the buffer; 0: none
+  std::uintptr_t begin, end;
+  bool writes;
+  const detail::operand* memory;
+  base::strided block;
+};
+
+bool overlap(const region& a, const region& b) {
+  if (a.hash != b.hash || a.end <= b.begin || b.end <= a.begin) return false;
+  if (!a.writes && !b.writes) return false;
+  if (a.hash == 0) return true;
+  if (!(*a.memory->buffer == *b.memory->buffer)) return false;
+  if (a.block.contiguous() && b.block.contiguous()) return true;
+  // Rows of one may lie between rows of the other.
+  if (a.block.extent != b.block.extent || a.block.element_size != b.block.element_size)
+    return false;
+  return a.block.meets(b.block);
+}
+
+void add_region(std::vector<region>& regions, const detail::operand& memory, std::uint64_t count,
+                std::uint64_t element_size, bool writes) {
+  if (count == 0) return;
+  if (!memory.buffer) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory.pointer);
+    regions.push_back({0, begin, begin + count * element_size, writes, &memory, {}});
+  } else if (!memory.buffer->is_sub_buffer()) {  // SYCL does not say where in theirs these lie
+    const base::strided block = block_of(memory, element_size);
+    const auto hash = std::hash<::sycl::buffer<std::byte, 1>>{}(*memory.buffer);
+    regions.push_back({hash | 1, block.array_index(0) * element_size,
+                       (block.array_index(count - 1) + 1) * element_size, writes, &memory, block});
+  }
 }
 
 sucl_memory classify(communicator_state& state, const void* pointer) {
@@ -144,6 +185,7 @@ void resolve_one(communicator_state& state, const detail::request& r, sucl_opera
   o.send = send.pointer;
   o.recv = recv.pointer;
   core::normalise(o, rank, size);
+  core::check_blocks(o, rank, size);
   const auto e = core::extents_of(o, rank, size);
   const auto how = access_to_recv(o, rank);
   if (send.buffer || recv.buffer) {
@@ -169,6 +211,39 @@ bool sends(const sucl_operation& o) {
 bool receives(const sucl_operation& o) {
   return o.kind == SUCL_KIND_RECV || o.kind == SUCL_KIND_SENDRECV;
 }
+
+// The parts of a group run at once, in any order.
+void check_parts(const std::vector<detail::request>& parts) {
+  std::vector<region> regions;
+  for (const auto& part : parts) {
+    const auto& o = part.record;
+    if (sends(o) && o.root != no_rank)
+      add_region(regions, part.send, o.count, o.element_size, false);
+    if (receives(o) && o.source != no_rank)
+      add_region(regions, part.recv, o.kind == SUCL_KIND_SENDRECV ? o.recv_count : o.count,
+                 o.element_size, true);
+  }
+  std::sort(regions.begin(), regions.end(), [](const region& a, const region& b) {
+    return std::tie(a.hash, a.begin) < std::tie(b.hash, b.begin);
+  });
+  std::vector<const region*> open;  // those that may reach into the next ones
+  for (const region& next : regions) {
+    open.erase(std::remove_if(
+                   open.begin(), open.end(),
+                   [&](const region* r) { return r->hash != next.hash || r->end <= next.begin; }),
+               open.end());
+    for (const region* r : open)
+      if (overlap(*r, next))
+        base::fail(errc::invalid_memory,
+                   r->writes && next.writes
+                       ? "memory that two messages of a group are received into overlaps"
+                       : "memory that messages of a group send and receive overlaps",
+                   "The messages of a group move at once: give each that is received memory of its "
+                   "own, or submit a group after another");
+    open.push_back(&next);
+  }
+}
+
 bool names_no_rank(const sucl_operation& o) {
   return (sends(o) && o.root == no_rank) || (receives(o) && o.source == no_rank);
 }
@@ -220,10 +295,12 @@ void resolve(communicator_state& state, const detail::request& request, resolved
     }
     result.record =
         is_group ? request.record : detail::make_request<std::byte>(kind::group, 0).record;
-    if (is_group)
+    if (is_group) {
       for (const detail::request& part : *request.parts) resolve_part(state, part, result);
-    else
+      check_parts(*request.parts);
+    } else {
       resolve_part(state, request, result);
+    }
     result.record.parts = result.parts.data();
     result.record.part_count = result.parts.size();
   } catch (const error& e) {

@@ -155,6 +155,80 @@ TEST_F(errors, of_overlapping_memory) {
   });
 }
 
+// What each rank received would depend on which block came last.
+TEST_F(errors, of_blocks_that_overlap_where_they_are_received) {
+  const auto p = static_cast<std::size_t>(world.size());
+  if (p < 2) return;
+  const std::string words = "overlap where they are received";
+  sucl::counts counts(p, 4), apart(p), displs(p);
+  for (std::size_t r = 0; r < p; ++r) apart[r] = displs[r] = 4 * (p - 1 - r);
+  displs[0] = displs[1] + 3;
+  refused(errc::invalid_memory, "allgatherv", words,
+          [&](auto& c) { c.allgatherv(x.get(), 4, y.get(), counts, displs); });
+  refused(errc::invalid_memory, "alltoallv", words,
+          [&](auto& c) { c.alltoallv(x.get(), counts, apart, y.get(), counts, displs); });
+  refused(errc::invalid_memory, "alltoallv", words,
+          [&](auto& c) { c.alltoallv(y.get(), counts, displs); });
+  if (world.rank() == 0)
+    refused(errc::invalid_memory, "gatherv", words,
+            [&](auto& c) { c.gatherv(x.get(), 4, y.get(), counts, displs, 0); });
+  // What is sent may overlap, blocks may come in any order, and empty ones lie anywhere.
+  EXPECT_NO_THROW(world.blocking().alltoallv(x.get(), counts, displs, y.get(), counts, apart));
+  counts[0] = 0;
+  const std::size_t own = counts[static_cast<std::size_t>(world.rank())];
+  EXPECT_NO_THROW(world.blocking().allgatherv(x.get(), own, y.get(), counts, displs));
+}
+
+TEST_F(errors, of_groups_whose_memory_overlaps) {
+  const auto refused_group = [&](const std::string& words, auto&& collect) {
+    refused_once(errc::invalid_memory, "group", words, [&] {
+      group g(world);
+      collect(g);
+      g.run();
+    });
+    refused_once(errc::invalid_memory, "group", words, [&] {
+      group g(world);
+      collect(g);
+      g.submit();
+    });
+  };
+  const std::string received = "received into overlaps", mixed = "send and receive overlaps";
+  const int self = world.rank();
+  refused_group(received, [&](group& g) {
+    g.recv(x.get(), n, self);
+    g.recv(x.get() + n - 1, n, self);
+  });
+  refused_group(mixed, [&](group& g) {
+    g.send(x.get(), 4, self);
+    g.recv(x.get() + 3, 4, self);
+  });
+  refused_group(mixed, [&](group& g) {
+    g.sendrecv(x.get(), 4, self, y.get(), 4, self);
+    g.sendrecv(y.get() + 3, 4, self, x.get() + 8, 4, self);
+  });
+  sycl::buffer<int, 1> b{sycl::range<1>(16)};
+  refused_group(received, [&](group& g) {
+    g.recv(block<int, 1>(b, 0, 8), self);
+    g.recv(block<int, 1>(b, 7, 8), self);
+  });
+  // Columns beside each other, and what is only sent.
+  sycl::buffer<int, 2> b2{sycl::range<2>(8, 8)};
+  refused_group(mixed, [&](group& g) {
+    g.send(block<int, 2>(b2, {0, 0}, {8, 4}), self);
+    g.recv(block<int, 2>(b2, {0, 3}, {8, 4}), self);
+  });
+  EXPECT_NO_THROW({
+    group g(world);
+    g.send(block<int, 2>(b2, {0, 0}, {8, 4}), self);
+    g.recv(block<int, 2>(b2, {0, 4}, {8, 4}), self);
+    g.send(x.get(), 4, self, 1);
+    g.send(x.get() + 2, 4, self, 2);
+    g.recv(y.get(), 4, self, 1);
+    g.recv(y.get() + 4, 4, self, 2);
+    g.run();
+  });
+}
+
 #ifndef SYCL_IMPLEMENTATION_ACPP  // which has no sub-buffers
 TEST_F(errors, of_overlapping_sub_buffers) {
   sycl::buffer<int, 1> b{sycl::range<1>(96)};
