@@ -5,6 +5,7 @@
 // of the ranks, and hand the results round. Large ones are combined in shares, one for each rank
 // (an alltoall and an allgather, as in the reduce-scatter of R. Rabenseifner, "Optimization of
 // collective reduction operations", 2004); small ones whole, by each rank that needs the result.
+#include "base/elements/floating_point_mode.hpp"
 #include "base/error.hpp"
 #include "base/sizes.hpp"
 #include "core/operation/operation.hpp"
@@ -314,6 +315,7 @@ class reduction {
       return last;
     }
     const auto fold_all = [fold = m_op.on_host, all, n, contributions, step = bytes(n)] {
+      const base::default_floating_point_mode mode;
       for (std::size_t r = 1; r < contributions; ++r) fold(all + (r - 1) * step, all + r * step, n);
     };
     return on_host({after}, [fold_all, comm = m_comm] { run_or_fail(comm, fold_all); });
@@ -321,7 +323,10 @@ class reduction {
 
   ::sycl::event transform(const void* from, void* to, std::size_t n, const events& deps) {
     if (m_on_device) return m_op.on_device(*m_queue, from, to, n, deps);
-    return on_host(deps, [f = m_op.on_host, from, to, n] { f(from, to, n); });
+    return on_host(deps, [f = m_op.on_host, from, to, n] {
+      const base::default_floating_point_mode mode;
+      f(from, to, n);
+    });
   }
 
   ::sycl::event copy(void* to, const void* from, std::size_t n, const ::sycl::event& after) {

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/fast_path/blocking_path.hpp"
 
+#include "base/elements/floating_point_mode.hpp"
 #include "base/error.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/exchange/waiting.hpp"
@@ -135,6 +136,7 @@ void blocking_path::run_message(const sucl_operation& record, const backend_inst
 void blocking_path::run_directly(sucl_operation& direct, const layouts& layout,
                                  const backend_instance& c, held_lock& lock,
                                  std::uint64_t signature) {
+  const base::default_floating_point_mode mode;
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
   direct.tag = m_queue.call_tag(true);
   m_queue.enter(direct, signature);

@@ -4,6 +4,7 @@
 // The loops behind fold.hpp. Each instruction set compiles this file in a source of its own, which
 // defines SUCL_FOLD_SET. Everything is in an unnamed namespace and no inline function of a library
 // is called: a copy of one that was compiled for a newer processor must never be linked elsewhere.
+#include "base/elements/floating_point_mode.hpp"
 #include "base/elements/half.hpp"
 #include "core/host_ops/fold.hpp"
 
@@ -61,6 +62,7 @@ struct loops {
 
   static void run(void* to, const void* const* from, std::size_t sources, std::uint64_t count,
                   int divisor) {
+    const base::default_floating_point_mode mode;
     auto* out = static_cast<cell*>(to);
     const auto in = [&](std::size_t s) { return static_cast<const cell*>(from[s]); };
     if (sources == 1 && End::copies(divisor)) {

@@ -70,6 +70,7 @@ void dispatcher::replace_memory(op_request& n) const {
 }
 
 bool dispatcher::post(op_request& n) const {
+  const base::default_floating_point_mode mode;
   n.via = &m_context.backends.choose(n.record, is_blocking(n.record));
   if (n.bounce_buffer) replace_memory(n);  // only now: the kind of memory may decide
   staging_plan how = plan_staging(n.record, n.layout, *n.via->formats, m_context.stages);

@@ -5,6 +5,7 @@
 /// Has backends execute operations.
 #pragma once
 
+#include "base/elements/floating_point_mode.hpp"
 #include "core/context/communicator_context.hpp"
 #include "core/queue/op_request.hpp"
 
@@ -24,6 +25,7 @@ class dispatcher {
 
   /// Progresses an operation that was posted. True if it is done. Throws what fails.
   bool test(op_request& n) const {
+    const base::default_floating_point_mode mode;
     if (n.pipeline) return n.pipeline->step();
     std::int32_t done = 0;
     if (const auto status = n.via->via.table->test(n.via->via.comm, n.request, &done))

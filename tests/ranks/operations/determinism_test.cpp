@@ -7,13 +7,38 @@
 #include "ranks/fixture.hpp"
 #include "support/ordered_sums.hpp"
 
+#include <cfenv>
 #include <complex>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 namespace sucl::testing {
 namespace {
+
+// How the thread of a rank computes, other than those of other ranks and those that SuCL starts.
+class odd_arithmetic {
+ public:
+  explicit odd_arithmetic(bool is_odd) {
+    std::fegetenv(&m_before);
+    if (!is_odd) return;
+    std::fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+    _mm_setcsr(_mm_getcsr() | 0x8040);  // denormal numbers are zero, as operands and as results
+#endif
+  }
+  ~odd_arithmetic() { std::fesetenv(&m_before); }
+  odd_arithmetic(const odd_arithmetic&) = delete;
+  odd_arithmetic& operator=(const odd_arithmetic&) = delete;
+
+ private:
+  std::fenv_t m_before{};
+};
 
 struct bits : ::testing::Test {
   rank_fixture& j = fixture();
@@ -127,6 +152,42 @@ struct bits : ::testing::Test {
     }
   }
 };
+
+// Sums that are rounded, and of denormal numbers, where one rank has a rounding of its own.
+TEST_F(bits, whatever_the_arithmetic_of_a_thread) {
+  for (const std::size_t n : {1, 1000, 70001}) {
+    // What MPI carries, its library adds up in the calling thread.
+    if (!strict() && j.aside.selected_backend(kind::allreduce, n * sizeof(float)) != "plan")
+      continue;
+    auto in = input<float>(op::sum, n);
+    for (std::size_t i = 0; i < n; i += 2)
+      in[i] = static_cast<float>(i % 97 + static_cast<std::size_t>(rank)) *
+              std::numeric_limits<float>::denorm_min();
+    std::vector<float> wanted(n), out(n);
+    j.aside.blocking().allreduce(in.data(), wanted.data(), n, op::sum);
+    expect_same(wanted, "usual arithmetic");
+    auto repeated = j.aside.persistent().allreduce(in.data(), out.data(), n, op::sum);
+    const auto check = [&](const char* form, auto&& call) {
+      out.assign(n, 0);
+      {
+        const odd_arithmetic odd(rank == 0);
+        call();
+      }
+      EXPECT_TRUE(std::memcmp(out.data(), wanted.data(), n * sizeof(float)) == 0)
+          << form << " of " << n << " on rank " << rank;
+    };
+    check("blocking", [&] { j.aside.blocking().allreduce(in.data(), out.data(), n, op::sum); });
+    check("by event", [&] { j.aside.allreduce(in.data(), out.data(), n, op::sum).wait(); });
+    check("persistent", [&] { repeated.run(); });
+  }
+  const user_op<float> add([](float a, float b) { return a + b; });
+  for (const float value : {1 / 3.F, 7e-41F}) {
+    const float wanted = add.allreduce(j.aside, value);
+    const odd_arithmetic odd(rank == 0);
+    const float got = add.allreduce(j.aside, value);
+    EXPECT_EQ(std::memcmp(&got, &wanted, sizeof got), 0) << "by a function, of " << value;
+  }
+}
 
 TEST_F(bits, of_fp32) {
   in_all_forms<float>(op::sum);

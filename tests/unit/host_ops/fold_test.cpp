@@ -7,8 +7,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <cstring>
+#include <limits>
 #include <random>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 namespace {
 
@@ -56,6 +62,38 @@ TEST(fold, is_the_same_with_every_instruction_set) {
         EXPECT_EQ(bare(got), bare(want));
       }
     }
+  }
+}
+
+// A program may have set its threads to round otherwise, to drop denormal numbers or to trap.
+TEST(fold, rounds_to_nearest_even_whatever_the_thread_does) {
+  const float small = 1e-40F, third = 1 / 3.F, one = 1, most = 3e38F;
+  const void* drop[] = {&small, &small};
+  const void* round[] = {&one, &third};
+  const void* overflow[] = {&most, &most};
+  const auto fold = core::find_fold(SUCL_TYPE_FP32, SUCL_OP_SUM);
+  const float wanted[] = {small + small, one + third, std::numeric_limits<float>::infinity()};
+  std::fenv_t before;
+  std::fegetenv(&before);
+  for (const int rounding : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    float got[3]{};
+    std::fesetround(rounding);
+#if defined(__x86_64__)
+    const unsigned mode =
+        (_mm_getcsr() | 0x8040) & ~0x1e80U;  // every trap but that of inexact ones
+    _mm_setcsr(mode);
+#endif
+    fold(&got[0], drop, 2, 1, 1);
+    fold(&got[1], round, 2, 1, 1);
+    fold(&got[2], overflow, 2, 1, 1);
+#if defined(__x86_64__)
+    const unsigned after = _mm_getcsr();
+    EXPECT_EQ(after, mode);
+#endif
+    const int rounding_after = std::fegetround();
+    std::fesetenv(&before);
+    EXPECT_EQ(rounding_after, rounding);
+    EXPECT_EQ(std::memcmp(got, wanted, sizeof got), 0) << rounding;
   }
 }
 
