@@ -11,6 +11,7 @@
 
 #include <sucl/export.hpp>
 
+#include <locale>
 #include <sstream>
 #include <string_view>
 
@@ -41,6 +42,7 @@ template <class... Parts>
 void log(log_level level, std::string_view component, const Parts&... parts) {
   if (!log_enabled(level)) return;
   std::ostringstream text;
+  text.imbue(std::locale::classic());
   (text << ... << parts);
   log_text(level, component, text.str());
 }

@@ -261,6 +261,24 @@ std::string print_duration(std::chrono::nanoseconds time) {
   return std::to_string(count) + "ns";
 }
 
+namespace {
+
+std::string print(double value, std::chars_format format, int precision) {
+  std::array<char, 512> text{};  // for all digits of the largest double
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value, format, precision);
+  return {text.data(), end.ptr};
+}
+
+}  // namespace
+
+std::string print_fixed(double value, int decimals) {
+  return print(value, std::chars_format::fixed, decimals);
+}
+
+std::string print_short(double value, int digits) {
+  return print(value, std::chars_format::general, digits);
+}
+
 bool parse_boolean(std::string_view text) {
   if (const auto yes = boolean_of(text)) return *yes;
   refuse(text, "true or false", boolean_cure);

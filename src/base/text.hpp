@@ -69,6 +69,11 @@ SUCL_CORE_API std::vector<std::uint64_t> parse_byte_sequence(std::string_view te
 SUCL_CORE_API std::chrono::nanoseconds parse_duration(std::string_view text);
 SUCL_CORE_API std::string print_duration(std::chrono::nanoseconds time);  ///< as in "500ms"
 
+/// A number with so many decimals, "1.250", or of at most so many digits, "1.25", as in "%.3f" and
+/// "%.3g", but with a point in every locale that the program may have chosen: files are the same.
+SUCL_CORE_API std::string print_fixed(double value, int decimals);
+SUCL_CORE_API std::string print_short(double value, int digits);
+
 /// "true", "on", "yes", "1" and their opposites, in either case.
 SUCL_CORE_API bool parse_boolean(std::string_view text);
 

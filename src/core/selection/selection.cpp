@@ -2,11 +2,11 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/selection/selection.hpp"
 
+#include "base/text.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/built_in.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 
 namespace sucl::core {
@@ -233,9 +233,8 @@ std::string mismatch_reason(const candidate& c, const selection_query& q) {
 
 std::string reason_of_row(const selection_table& table, const tune::table_row& row) {
   if (row.seconds <= 0) return "the table says so";
-  char time[32];
-  std::snprintf(time, sizeof time, "%.3g us", row.seconds * 1e6);
-  return std::string(table.tuned->measured ? "measured" : "predicted") + " best: " + time + " at " +
+  return std::string(table.tuned->measured ? "measured" : "predicted") +
+         " best: " + base::print_short(row.seconds * 1e6, 3) + " us at " +
          base::print_bytes(row.at);
 }
 

@@ -3,10 +3,10 @@
 #include "core/selection/tuned_pace.hpp"
 
 #include "base/log.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <limits>
 
 namespace sucl::core {
@@ -38,10 +38,9 @@ void tuned_pace::note(const tune::table_row& row, std::uint64_t bytes,
       1.0, static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(1, row.at)));
   r.least = std::min(r.least, static_cast<double>(took.count()) * 1e-9 / (row.seconds * scale));
   if (--r.left > 0 || r.least <= too_slow || warned.exchange(true)) return;
-  char times[32];
-  std::snprintf(times, sizeof times, "%.1f", r.least);
   base::log(base::log_level::warn, "tuning", sucl::name(row.what), " of ", base::print_bytes(bytes),
-            " takes ", times, " times as long as the tuning table says (", row.origin,
+            " takes ", base::print_fixed(r.least, 1), " times as long as the tuning table says (",
+            row.origin,
             "), at best. Look for what else uses this machine, and for ranks that wait for others;"
             " otherwise run sucl tune again. This is said once");
 }

@@ -2,10 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "tune/cost/bound.hpp"
 
+#include "base/text.hpp"
 #include "tune/graph/optimum.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <set>
@@ -42,16 +42,10 @@ crossing crossing_of(const plan::problem& p, double g, bool has_root) {
   }
 }
 
-std::string text_of(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 std::string amount(double bytes, double bandwidth) {
   const bool small = bytes < 1e6;
-  return text_of(small ? "%.4g kB" : "%.4g MB", bytes / (small ? 1e3 : 1e6)) + " at " +
-         text_of("%.4g GB/s", bandwidth / 1e9);
+  return base::print_short(bytes / (small ? 1e3 : 1e6), 4) + (small ? " kB at " : " MB at ") +
+         base::print_short(bandwidth / 1e9, 4) + " GB/s";
 }
 
 class bounder {

@@ -3,12 +3,12 @@
 #include "tune/graph/tree_plan.hpp"
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "plan/passes/passes.hpp"
 #include "tune/graph/assemble.hpp"
 #include "tune/graph/trees.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <deque>
 #include <limits>
 #include <map>
@@ -32,12 +32,6 @@ struct half {
   std::map<int, double> times;
 };
 
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
 }  // namespace
 
 std::string to_text(const tree_recipe& r) {
@@ -45,7 +39,7 @@ std::string to_text(const tree_recipe& r) {
   using order = tree_recipe::order;
   const std::string trees =
       r.trees == tree_type::balanced
-          ? "number=" + std::to_string(r.number) + ";depth=" + number_text(r.depth)
+          ? "number=" + std::to_string(r.number) + ";depth=" + base::print_short(r.depth, 6)
           : std::string(r.trees == tree_type::early ? "early=1" : "shallow=1");
   return "trees(" + trees + ";segments=" + std::to_string(r.segments) +
          (r.by == order::pairs    ? ";pairs=1"

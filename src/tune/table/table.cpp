@@ -5,18 +5,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <fstream>
 #include <limits>
 
 namespace sucl::tune {
 namespace {
-
-std::string microseconds(double seconds) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", seconds * 1e6);
-  return text.data();
-}
 
 // Text that a TOML string can hold as it is.
 std::string plain(std::string text) {
@@ -47,7 +40,7 @@ void write(writer& out, const table_row& r) {
   if (r.slice) out.word("slice", base::print_bytes(r.slice));
   if (!r.protocol.empty()) out.word("protocol", r.protocol);
   if (r.seconds > 0) {
-    out.line("us", microseconds(r.seconds));
+    out.line("us", base::print_fixed(r.seconds * 1e6, 3));
     out.word("at", base::print_bytes(r.at));
   }
   if (r.verified) out.line("verified", "true");

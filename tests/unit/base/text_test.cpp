@@ -2,10 +2,13 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 
+#include "base/log.hpp"
 #include "unit/helpers.hpp"
 
 #include <gtest/gtest.h>
 
+#include <clocale>
+#include <locale>
 #include <random>
 
 namespace sucl::base {
@@ -144,6 +147,32 @@ TEST(Duration, PrintedTimesReadBackExactly) {
     if (time >= 9223372036s) time -= 2s;
     EXPECT_EQ(parse_duration(print_duration(time)), time);
   }
+}
+
+// As a program in a German environment has it.
+struct comma_for_a_point : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+TEST(Numbers, AreTheSameInEveryLocale) {
+  const std::locale before =
+      std::locale::global(std::locale(std::locale::classic(), new comma_for_a_point));
+  const std::string c_locale = std::setlocale(LC_NUMERIC, nullptr);
+  std::setlocale(LC_NUMERIC, "de_DE.UTF-8");  // where it is installed
+  const std::string fixed = print_fixed(1234.5, 3), of_three = print_short(0.0125, 3);
+  const auto half = parse_duration("0.5s");
+  ::testing::internal::CaptureStderr();
+  log(log_level::error, "test", 12345, " ", 0.5);
+  const std::string line = ::testing::internal::GetCapturedStderr();
+  std::setlocale(LC_NUMERIC, c_locale.c_str());
+  std::locale::global(before);
+  EXPECT_EQ(fixed, "1234.500");
+  EXPECT_EQ(of_three, "0.0125");
+  EXPECT_EQ(half, 500ms);
+  EXPECT_NE(line.find("12345 0.5"), std::string::npos) << line;
+  EXPECT_EQ(print_fixed(-2e300, 0).size(), 302U);
 }
 
 TEST(Boolean, HasFourWordsForEach) {
