@@ -3,7 +3,7 @@
 
 // The example backend: its module is the argument of the program.
 #include "support/drive.hpp"
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 

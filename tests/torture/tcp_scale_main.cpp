@@ -4,7 +4,7 @@
 // tcp_scale RANKS: the start of a job without MPI with that many ranks, all of them in this process
 // and each with sockets of its own, then an exchange of all. Prints how long it took and what a
 // rank keeps. Exit status 77: the system does not allow so many descriptors.
-#include "support/tcp_job.hpp"
+#include "support/jobs/tcp_job.hpp"
 
 #include <sys/resource.h>
 

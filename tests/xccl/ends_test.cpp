@@ -4,7 +4,7 @@
 // What becomes of a process whose communicators of the backend nccl end late or never, over a
 // library that plays NCCL. A crash of a thread that ends one is a crash of the test's child.
 #include "support/drive.hpp"
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 

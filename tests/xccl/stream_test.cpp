@@ -6,7 +6,7 @@
 #include "core/failure/device_errors.hpp"
 #include "process/process.hpp"
 
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 

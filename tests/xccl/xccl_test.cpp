@@ -4,7 +4,7 @@
 // The backend nccl over a library that plays NCCL, against the mock backend; and what it says when
 // something is missing, wrong or fails. What real devices do is another matter: tests/device.
 #include "support/drive.hpp"
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "backends/device_kernels/backend.hpp"
 #include "support/drive.hpp"
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <array>
 #include <atomic>

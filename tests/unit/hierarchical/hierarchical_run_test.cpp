@@ -5,7 +5,7 @@
 #include "backends/hierarchical/backend.hpp"
 #include "process/process.hpp"
 
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "core/operation/operation.hpp"
 #include "process/process.hpp"
 
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 // The mock backend against definitions written out once more, for every kind and type and op.
 #include "support/drive.hpp"
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 

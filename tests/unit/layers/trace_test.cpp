@@ -3,8 +3,8 @@
 #include "core/layers/trace.hpp"
 #include "core/layers/trace_file.hpp"
 #include "support/drive.hpp"
+#include "support/jobs/thread_ranks.hpp"
 #include "support/recorder.hpp"
-#include "support/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 #include "core/layers/validate.hpp"
 #include "core/operation/argument_comparison.hpp"
 #include "support/drive.hpp"
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 // Agreement of members that die: in drawn orders of all that may happen, and over connections.
 #include "agreement.hpp"
-#include "support/tcp_job.hpp"
+#include "support/jobs/tcp_job.hpp"
 
 #include <gtest/gtest.h>
 

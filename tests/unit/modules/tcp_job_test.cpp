@@ -3,7 +3,7 @@
 
 // The control plane over TCP, all processes of a job in this one: how they find each other, what
 // they exchange, and what they hear of each other's ends.
-#include "support/tcp_job.hpp"
+#include "support/jobs/tcp_job.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 // strangers.
 #include "node.hpp"
 #include "store/identity.hpp"
-#include "support/tcp_job.hpp"
+#include "support/jobs/tcp_job.hpp"
 
 #include <gtest/gtest.h>
 

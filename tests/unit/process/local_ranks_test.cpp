@@ -7,7 +7,7 @@
 #include "core/exchange/core_services.hpp"
 #include "core/support/side_by_side.hpp"
 #include "process/process.hpp"
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 

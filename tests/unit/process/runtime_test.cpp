@@ -5,7 +5,7 @@
 // is to see. Nothing here helps an operation on unless it says so.
 #include "process/process.hpp"
 
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -8,8 +8,8 @@
 #include "backends/shm_p2p/backend.hpp"
 #include "backends/shm_plan/backend.hpp"
 #include "support/drive.hpp"
-#include "support/thread_messages.hpp"
-#include "support/thread_ranks.hpp"
+#include "support/jobs/thread_messages.hpp"
+#include "support/jobs/thread_ranks.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "support/thread_messages.hpp"
+#include "support/jobs/thread_messages.hpp"
 
 #include "core/exchange/core_services.hpp"
 
