@@ -11,6 +11,7 @@
 #endif
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <mutex>
@@ -88,6 +89,59 @@ class submitter {
 #ifdef SYCL_IMPLEMENTATION_ACPP
   ::sycl::property_list m_properties;
 #endif
+};
+
+/// Keeps threads that look at events apart from one that captures a stream. With coarse-grained
+/// events AdaptiveCpp asks the stream whether a command is done. While the stream is captured that
+/// is an error, which ends the capture, and the program.
+class capture_gate {
+ public:
+  /// A capture by the calling thread, while this lives: begins when none looks, and none does.
+  class capture {
+   public:
+    capture() {
+      std::unique_lock lock(of_process().m_mutex);
+      ++of_process().m_captures;
+      of_process().m_changed.wait(lock, [] { return of_process().m_looking == 0; });
+    }
+    ~capture() {
+      const std::lock_guard lock(of_process().m_mutex);
+      --of_process().m_captures;
+    }
+    capture(const capture&) = delete;
+    capture& operator=(const capture&) = delete;
+  };
+
+  /// A look at events, while this lives; is not allowed during a capture.
+  class look {
+   public:
+    look() {
+      const std::lock_guard lock(of_process().m_mutex);
+      m_is_allowed = of_process().m_captures == 0;
+      of_process().m_looking += m_is_allowed;
+    }
+    ~look() {
+      const std::lock_guard lock(of_process().m_mutex);
+      of_process().m_looking -= m_is_allowed;
+      of_process().m_changed.notify_all();
+    }
+    look(const look&) = delete;
+    look& operator=(const look&) = delete;
+    bool is_allowed() const { return m_is_allowed; }
+
+   private:
+    bool m_is_allowed = false;
+  };
+
+ private:
+  static capture_gate& of_process() {
+    static auto* const gate = new capture_gate;  // threads may look until the process has ended
+    return *gate;
+  }
+
+  std::mutex m_mutex;
+  std::condition_variable m_changed;
+  int m_captures = 0, m_looking = 0;
 };
 
 /// Keeps an eye on operations that are on streams, where the core does not see them. Any thread.

@@ -3,6 +3,7 @@
 #include "sycl/graphs/native_capture.hpp"
 
 #include "sycl/common/adaptivecpp.hpp"
+#include "sycl/common/streams.hpp"
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
@@ -150,6 +151,7 @@ bool capture::run(const std::function<void()>& calls) {
   const reports before;
   flush_and_enqueue();
   has_collected(m_queue);  // by other commands of the program
+  const capture_gate::capture alone;
   if (!begin()) return false;
   bool good = true;
   std::exception_ptr thrown;
