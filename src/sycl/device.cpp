@@ -162,6 +162,7 @@ core::device_services device::services() {
   s.errors = m_errors;
   s.streams = {m_streams.get(),
                [](void* t) { return static_cast<stream_tracker*>(t)->pending_since(); },
+               [](void* t) { return static_cast<stream_tracker*>(t)->unfinished(); },
                [](void* t) { return static_cast<stream_tracker*>(t)->is_held(); },
                [](void* t) { static_cast<stream_tracker*>(t)->drain(); }};
   s.memory_context = m_pinned.get();

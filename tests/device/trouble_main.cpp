@@ -4,7 +4,8 @@
 // What goes wrong on GPUs, one case a run: their memory is full, a kernel of the program fails or
 // takes its time, or is first used while a message is in flight, a function of a user_op throws,
 // communicators are made by the thousand, events are asked for their times, messages have other
-// types than their receives. Prints "trouble: ..." for what was expected.
+// types than their receives, ranks mean different operations, a rank never makes the call that the
+// others wait in. Prints "trouble: ..." for what was expected.
 #include <sucl/sucl.hpp>
 
 #include <dlfcn.h>
@@ -247,6 +248,23 @@ void raising(bench& b, bool blocking) {
   b.expect_sum(b.world, "after it");
 }
 
+// One rank means another op than the others: an error on all, and the GPU goes on.
+void differ(bench& b, bool is_event) {
+  const bool mine = b.world.rank() == b.world.size() - 1;
+  for (const std::size_t count : {std::size_t{100}, std::size_t{200000}, n}) {
+    auto c = b.world.dup();
+    b.expect_sum(c, "before", count);
+    b.error_of(errc::mismatch, "another op", [&] {
+      const op meant = mine ? op::max : op::sum;
+      if (!is_event) return c.blocking().allreduce(b.x, b.y, count, meant);
+      c.allreduce(b.x, b.y, count, meant).wait();
+      c.check();
+    });
+    b.world.blocking().barrier();
+  }
+  b.expect_sum(b.world, "after it");
+}
+
 // With messages by kernels: elements of another type and the same size are an error at both ends,
 // and those of a type that SuCL does not know fit any.
 void mismatch(bench& b) {
@@ -348,6 +366,42 @@ void slow(bench& b, bool both) {
   if (both) return b.expect_sum(b.world, "after");
   for (int i = 0; i < 2; ++i) b.error_of(errc::timeout, "check", [&] { b.world.check(); });
   b.error_of(errc::timeout, "another call", [&] { b.world.allreduce(b.x, b.y, n, op::sum); });
+}
+
+// With SUCL_TIMEOUT=2. Kernels that wait for a rank that does not come are ended on the others.
+void absent(bench& b, bool is_event) {
+  const char* const limit = std::getenv("SUCL_TIMEOUT");
+  const double timeout = limit ? std::atof(limit) : 0;
+  if (!(timeout > 0)) return b.say("skipped: it needs SUCL_TIMEOUT");
+  const int missing = b.world.size() - 1;
+  for (const std::size_t count : {std::size_t{100}, std::size_t{200000}, n}) {
+    auto c = b.world.dup();
+    b.expect_sum(c, "before", count);
+    b.q.wait();
+    b.world.blocking().barrier();
+    const auto begin = clock_type::now();
+    const auto late = [&] {
+      const std::chrono::duration<double> passed = clock_type::now() - begin;
+      return std::to_string(static_cast<int>(1000 * (passed.count() - timeout))) + " ms";
+    };
+    if (b.world.rank() == missing) {
+      first_error(b, errc::timeout, [&] { c.check(); });
+      continue;
+    }
+    std::string ended;
+    const auto text = b.error_of(errc::timeout, "an absent rank", [&] {
+      if (!is_event) return c.blocking().allreduce(b.x, b.y, count, op::sum);
+      c.allreduce(b.x, b.y, count, op::sum).wait();
+      ended = ", the event " + late();
+      c.check();
+    });
+    const auto told = late();
+    b.q.wait();
+    b.expect(text.find("rank " + std::to_string(missing)) != std::string::npos, "names the rank");
+    b.say(std::to_string(count) + " elements, after the timeout: the error " + told +
+          ", the queue " + late() + ended);
+  }
+  b.expect_sum(b.world, "after it");
 }
 
 // Every event of a queue that profiles has its times, however its operation was executed.
@@ -464,6 +518,10 @@ int run(int argc, char** argv) {
     raising(b, has("blocking"));
   else if (what == "slow")
     slow(b, has("both"));
+  else if (what == "differ")
+    differ(b, has("event"));
+  else if (what == "absent")
+    absent(b, has("event"));
   else if (what == "profiling")
     profiling(b);
   else if (what == "exhaust")

@@ -36,6 +36,7 @@ struct streams {
   std::optional<core::device_errors> errors;
   int drained = 0;
   std::optional<core::clock::time_point> pending;
+  std::size_t unfinished = 1;
 };
 
 struct rank_job {
@@ -89,6 +90,7 @@ void run(int ranks, const std::function<void(rank_job&)>& body) {
         given.native_device = &rank;
         given.errors = &*device->errors;
         given.streams = {device.get(), [](void* s) { return static_cast<streams*>(s)->pending; },
+                         [](void* s) { return static_cast<streams*>(s)->unfinished; },
                          [](void*) { return false; },
                          [](void* s) { ++static_cast<streams*>(s)->drained; }};
         given.allocate = [](void*, std::size_t bytes) { return std::malloc(bytes); };
@@ -228,6 +230,13 @@ TEST(streams, the_watchdog_sees_them_and_can_end_them) {
     j.device.pending = core::clock::now();
     EXPECT_TRUE(j.comm.snapshot().busy);
     EXPECT_EQ(j.comm.snapshot().oldest.kind, SUCL_KIND_ALLREDUCE);
+    // By its number others can tell whether they have come to the oldest that is unfinished.
+    EXPECT_EQ(j.comm.snapshot().turn, 1U);
+    auto second = j.comm.issue_on_stream(sum_of(&mine, &result), {});
+    j.comm.post_on_stream(*second, &stream);
+    EXPECT_EQ(j.comm.snapshot().turn, 2U);
+    j.device.unfinished = 2;
+    EXPECT_EQ(j.comm.snapshot().turn, 1U);
     auto late = j.comm.issue_on_stream(sum_of(&mine, &result), {});
     error_info info;
     info.code = errc::timeout;

@@ -10,6 +10,7 @@
 #include "core/staging/staged_operation.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 
@@ -26,6 +27,8 @@ struct stream_work {
   /// Since when the oldest of them has been unfinished, as far as is known; nothing if none is.
   /// Never blocks.
   std::optional<std::chrono::steady_clock::time_point> (*pending_since)(void* context) = nullptr;
+  /// How many of them were unfinished then.
+  std::size_t (*unfinished)(void* context) = nullptr;
   /// Whether commands of the program stand before the oldest of them. Never blocks.
   bool (*is_held)(void* context) = nullptr;
   /// Returns when all of them are done.

@@ -61,6 +61,7 @@ void stream_path::post_on_stream(const ticket& t, void* stream) noexcept {
   if (!m_queue.enter_with_stream(n, lock, first)) return;
   (n.via->traits.launches ? n.record.launch_target : n.record.stream) = stream;
   m_last = n.record;
+  m_last_turn = n.turn;
   lock.unlock();
   std::optional<error_info> failure;
   try {
@@ -125,6 +126,7 @@ std::optional<graph_base> stream_path::replay(captured_operations& captured) {
     m_queue.note_enqueued(o.record);
   }
   m_last = captured.all.back().record;
+  m_last_turn = 0;
   if (!captured.kernels) return std::nullopt;
   return captured.kernels->own->replay(captured);
 }
@@ -144,6 +146,10 @@ void stream_path::add_to(progress_status& s) const {
   if (const auto since = streams.pending_since(streams.context)) {
     s.busy = true;
     s.oldest = m_last;
+    // There may be messages among them, which have no numbers: then it is a smaller one, and fewer
+    // ranks are late.
+    const std::size_t all = streams.unfinished ? streams.unfinished(streams.context) : 0;
+    if (all > 0 && m_last_turn >= all) s.turn = m_last_turn - (all - 1);
     // The parts of a group were the caller's.
     if (m_last.kind != SUCL_KIND_GROUP) s.peers = peers_of(m_last);
     s.on_stream = true;

@@ -48,7 +48,9 @@ class SUCL_CORE_API stream_path {
 
   communicator_context& m_context;
   issue_queue& m_queue;
-  sucl_operation m_last{};  ///< the last one posted on a stream; with the lock
+  // With the lock.
+  sucl_operation m_last{};        ///< the last one posted on a stream
+  std::uint64_t m_last_turn = 0;  ///< its number, if it is a collective that was called
 };
 
 }  // namespace sucl::core

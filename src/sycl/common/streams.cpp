@@ -196,6 +196,11 @@ std::optional<stream_tracker::time_point> stream_tracker::pending_since() {
   return oldest.began;
 }
 
+std::size_t stream_tracker::unfinished() const {
+  const std::lock_guard lock(m_mutex);
+  return m_unfinished.size();
+}
+
 bool stream_tracker::is_held() const {
   const std::lock_guard lock(m_mutex);
   return !m_unfinished.empty() && !m_unfinished.front().began;

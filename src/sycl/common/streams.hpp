@@ -174,6 +174,9 @@ class stream_tracker {
   /// Since when the oldest operation has been seen unfinished although it could begin.
   std::optional<time_point> pending_since();
 
+  /// How many operations were unfinished at the last call of pending_since(), or came since.
+  std::size_t unfinished() const;
+
   /// Whether the oldest unfinished operation could not begin at the last call of pending_since().
   bool is_held() const;
 
