@@ -234,6 +234,10 @@ class Run:
 
     def judge(self, temporary, before):
         case = self.case
+        if not (self.folder / "strike").exists() and not self.failures:
+            lines = self.log().strip().splitlines()
+            self.fail("the job ended before the victim was struck" +
+                      (f": {lines[-1]}" if lines else ""))
         for rank in range(case.ranks):
             if rank != case.victim:
                 self.judge_survivor(rank)
