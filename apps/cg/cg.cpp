@@ -146,6 +146,7 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   o.details["rows_of_ranks"] = s.shares().counts_of_ranks();
   o.details["moves"] = all.moves().size();
   o.details["moved_after"] = all.moves();
+  o.details["seconds_of_moves"] = all.seconds_of_moves();
   o.details["solves"] = wanted.solves;
   o.details["iterations_used"] = o.iterations;
   check(c, s, a, b, wanted, o);

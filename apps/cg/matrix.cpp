@@ -226,8 +226,11 @@ local_matrix distribute(const matrix& a, int rank, const sucl::partition& rows) 
   // symmetric, a rank whose elements a row of ours needs needs that row's element too.
   std::map<std::int32_t, std::int32_t> halo;
   std::map<int, std::set<std::int32_t>> needed;
+  const auto is_own = [&](std::int64_t column) {
+    return column >= m.first && column < m.first + m.rows;
+  };
   for (std::size_t k = begin; k < end; ++k)
-    if (owner(a.column[k]) != rank) halo[a.column[k]];
+    if (!is_own(a.column[k])) halo[a.column[k]];
   std::int32_t index = static_cast<std::int32_t>(m.rows);
   for (auto& [column, at] : halo) {
     at = index++;
@@ -238,18 +241,20 @@ local_matrix distribute(const matrix& a, int rank, const sucl::partition& rows) 
     ++in.back().count;
   }
   m.halo = static_cast<std::int64_t>(halo.size());
+  m.column.reserve(end - begin);
+  m.start.reserve(static_cast<std::size_t>(m.rows) + 1);
+  m.inner.reserve(static_cast<std::size_t>(m.rows));
   for (std::int64_t i = 0; i < m.rows; ++i) {
     const auto row = static_cast<std::size_t>(m.first + i);
     m.start.push_back(a.start[row] - static_cast<std::int64_t>(begin));
     bool needs_halo = false;
     for (auto k = static_cast<std::size_t>(a.start[row]);
          k < static_cast<std::size_t>(a.start[row + 1]); ++k) {
-      const int peer = owner(a.column[k]);
-      if (peer == rank) {
+      if (is_own(a.column[k])) {
         m.column.push_back(static_cast<std::int32_t>(a.column[k] - m.first));
       } else {
         m.column.push_back(halo[a.column[k]]);
-        needed[peer].insert(static_cast<std::int32_t>(i));
+        needed[owner(a.column[k])].insert(static_cast<std::int32_t>(i));
         needs_halo = true;
       }
     }

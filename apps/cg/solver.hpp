@@ -97,12 +97,18 @@ class solver {
   void go_on(solver& from) {
     from.wait();
     const sucl::migration path(from.m_rows, m_rows, m_context.rank());
-    const auto take = [&](const apps::array<double>& theirs, apps::array<double>& mine) {
-      const std::vector<double> out = theirs.get();
-      std::vector<double> in(mine.size());
-      m_context.world().blocking().alltoallv(out.data(), path.send_counts, path.send_displs,
-                                             in.data(), path.recv_counts, path.recv_displs);
-      mine.put(in);
+    // What stays on this rank stays on its device.
+    const auto self = static_cast<std::size_t>(m_context.rank());
+    auto sent = path.send_counts, received = path.recv_counts;
+    const std::size_t stays = m_context.uses_buffers() ? 0 : std::exchange(sent[self], 0);
+    if (stays > 0) received[self] = 0;
+    const auto take = [&](const apps::array<double>& theirs, const apps::array<double>& mine) {
+      m_context.exchange_all(theirs, sent, path.send_displs, mine, received, path.recv_displs);
+      if (stays > 0)
+        m_context.queue()
+            .copy(static_cast<const double*>(theirs.pointer()) + path.send_displs[self],
+                  mine.pointer() + path.recv_displs[self], stays)
+            .wait();
     };
     take(from.m_x, m_x);
     take(from.m_r, m_r);

@@ -117,6 +117,7 @@ class crystal {
 
   simulation& atoms() { return m_all.solver(); }
   const std::vector<int>& moves() const { return m_all.moves(); }
+  double seconds_of_moves() const { return m_all.seconds_of_moves(); }
   /// Unit cells that rank 0 has now.
   std::size_t cells_of_first() const {
     std::size_t cells = 1;
@@ -213,6 +214,7 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   const state_totals end = all.atoms().sum();
   o.details["moves"] = all.moves().size();
   o.details["moved_after"] = all.moves();
+  o.details["seconds_of_moves"] = all.seconds_of_moves();
   o.details["cells_of_rank_0"] = all.cells_of_first();
   o.details["energy_eV"] = end.energy() / static_cast<double>(p.atoms());
   o.details["temperature_K"] = temperature(end, p);

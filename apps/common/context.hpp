@@ -133,6 +133,13 @@ class context {
   double max(double mine);
   double sum(double mine);
 
+  /// Sends each rank its block of an array, and receives one from each; with buffers by way of the
+  /// host. What is sent is there, and the call waits. Collective.
+  template <class T>
+  void exchange_all(const array<T>& send, const sucl::counts& send_counts,
+                    const sucl::counts& send_displs, const array<T>& recv,
+                    const sucl::counts& recv_counts, const sucl::counts& recv_displs);
+
   /// Launches a kernel after `deps`; with buffers SYCL keeps the order itself.
   template <class Kernel, class... Uses>
   sycl::event launch(const sycl::nd_range<1>& range, const events& deps, const Kernel& kernel,
@@ -252,6 +259,21 @@ std::vector<T> array<T>::get() const {
     queue.copy(static_cast<const T*>(m_pointer.get()), values.data(), m_size).wait();
   }
   return values;
+}
+
+template <class T>
+void context::exchange_all(const array<T>& send, const sucl::counts& send_counts,
+                           const sucl::counts& send_displs, const array<T>& recv,
+                           const sucl::counts& recv_counts, const sucl::counts& recv_displs) {
+  const auto exchange = [&](const T* from, T* to) {
+    m_comm.blocking().alltoallv(from, send_counts, send_displs, to, recv_counts, recv_displs);
+  };
+  if (!uses_buffers()) return exchange(send.pointer(), recv.pointer());
+  const std::vector<T> out = send.get();
+  auto all = recv;  // the same memory
+  std::vector<T> in = all.get();
+  exchange(out.data(), in.data());
+  all.put(in);
 }
 
 }  // namespace apps

@@ -11,6 +11,7 @@
 #include <sucl/sucl.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -120,25 +121,38 @@ class balanced {
     m_moves.push_back(0);
   }
 
+  /// The seconds that moving it has taken.
+  double seconds_of_moves() const { return m_moving; }
+
   /// An iteration. Now and then its computing is timed, and work may move after it: a device that
   /// slows down is relieved within ten iterations.
   void step() {
     if (m_steps++ == m_how.slow_from) m_solver->compute_times(turns());
-    if (m_how.how != balance::dynamic || ++m_since < m_interval) return m_solver->step();
+    if (m_how.how != balance::dynamic || ++m_since < m_wait) return m_solver->step();
     m_since = 0;
     const double seconds = m_context->time_computing([this] { m_solver->step(); });
     const bool moves = m_balancer.update(m_context->world(), seconds);
-    m_interval = m_balancer.awaits_confirmation() ? 1 : longest_interval;
+    m_wait = 1;
+    if (!m_balancer.awaits_confirmation()) {
+      m_interval = std::min(2 * m_interval, longest_interval);
+      m_wait = m_interval;
+    }
     if (!moves) return;
-    const auto before = std::move(m_solver);
-    renew();
-    m_solver->go_on(*before);
+    const auto began = std::chrono::steady_clock::now();
+    {
+      const auto before = std::move(m_solver);
+      renew();
+      m_solver->go_on(*before);
+    }
+    m_moving += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     m_moves.push_back(m_steps);
   }
 
  private:
-  // While computing is timed nothing overlaps with it, so not in every iteration.
-  static constexpr int longest_interval = 8;
+  // While computing is timed nothing overlaps with it, so not in every iteration, but soon at the
+  // start, as the first shares may be far off. The first iteration finds memory that has not been
+  // used.
+  static constexpr int first_interval = 2, longest_interval = 8;
 
   int turns() const { return m_how.turns_of(m_context->rank(), m_steps); }
   void renew() {
@@ -151,7 +165,8 @@ class balanced {
   share_options m_how;
   maker m_make;
   std::unique_ptr<Solver> m_solver;
-  int m_interval = longest_interval, m_since = 0, m_steps = 0;
+  int m_interval = first_interval, m_wait = first_interval, m_since = 0, m_steps = 0;
+  double m_moving = 0;
   std::vector<int> m_moves;
 };
 

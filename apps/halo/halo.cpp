@@ -187,28 +187,39 @@ class solver {
     return result;
   }
 
-  /// Goes on with the field of another solver, whose parts are others.
+  /// Goes on with the field of another solver, whose parts are others. What stays on this rank
+  /// stays on its device.
   void go_on(const solver& from) {
     m_context.queue().wait_and_throw();
-    const std::vector<float> theirs = from.m_now.get();
-    std::vector<float> mine(static_cast<std::size_t>(m_own.points())), out, in;
+    const box stays = apps::intersection(m_own.part(), from.m_own.part());
+    std::vector<box> leaving, arriving;
     sucl::counts send_counts, send_displs, recv_counts, recv_displs;
-    std::vector<box> arriving;
+    std::size_t sent = 0, received = 0;
     for (int peer = 0; peer < m_context.size(); ++peer) {
-      const box leaves = apps::intersection(from.m_own.part(), m_grid.part(peer));
-      send_displs.push_back(out.size());
-      from.each_point_of(leaves, [&](std::size_t i) { out.push_back(theirs[i]); });
-      send_counts.push_back(out.size() - send_displs.back());
-      arriving.push_back(apps::intersection(m_own.part(), from.m_grid.part(peer)));
-      recv_displs.push_back(in.size());
+      const bool is_other = peer != m_context.rank();
+      leaving.push_back(is_other ? apps::intersection(from.m_own.part(), m_grid.part(peer))
+                                 : box{});
+      arriving.push_back(is_other ? apps::intersection(m_own.part(), from.m_grid.part(peer))
+                                  : box{});
+      send_counts.push_back(static_cast<std::size_t>(leaving.back().volume()));
       recv_counts.push_back(static_cast<std::size_t>(arriving.back().volume()));
-      in.resize(in.size() + recv_counts.back());
+      send_displs.push_back(sent);
+      recv_displs.push_back(received);
+      sent += send_counts.back();
+      received += recv_counts.back();
     }
-    m_context.world().blocking().alltoallv(out.data(), send_counts, send_displs, in.data(),
-                                           recv_counts, recv_displs);
-    std::size_t next = 0;
-    for (const box& b : arriving) each_point_of(b, [&](std::size_t i) { mine[i] = in[next++]; });
-    m_now.put(mine);
+    const apps::array<float> out(m_context, sent), arrived(m_context, received);
+    events copied{copy(stays, from.m_now, from.position_of(stays), m_now, position_of(stays))};
+    for (std::size_t peer = 0; peer < leaving.size(); ++peer) {
+      const box& b = leaving[peer];
+      copied.push_back(copy(b, from.m_now, from.position_of(b), out, packed(b, send_displs[peer])));
+    }
+    for (auto& e : copied) e.wait();
+    m_context.exchange_all(out, send_counts, send_displs, arrived, recv_counts, recv_displs);
+    for (std::size_t peer = 0; peer < arriving.size(); ++peer) {
+      const box& b = arriving[peer];
+      copy(b, arrived, packed(b, recv_displs[peer]), m_now, position_of(b)).wait();
+    }
   }
 
   /// The seconds that this rank's device takes for its box, which changes nothing.
@@ -289,14 +300,22 @@ class solver {
     return done.front();
   }
 
-  // Calls `work` with where each point of a part of the box is, in the order of coordinates.
-  template <class Work>
-  void each_point_of(const box& b, Work work) const {
+  // Where a part of the box is, and where it is with nothing between its points.
+  placement position_of(const box& b) const {
     const extents& low = m_own.part().low;
-    for (std::int64_t i = b.low[0]; i < b.high[0]; ++i)
-      for (std::int64_t j = b.low[1]; j < b.high[1]; ++j)
-        for (std::int64_t k = b.low[2]; k < b.high[2]; ++k)
-          work(static_cast<std::size_t>(m_own.index({i - low[0], j - low[1], k - low[2]})));
+    const extents first{b.low[0] - low[0], b.low[1] - low[1], b.low[2] - low[2]};
+    return {m_own.index(first), m_own.plane(), m_own.row()};
+  }
+  static placement packed(const box& b, std::size_t start) {
+    return {static_cast<std::int64_t>(start), b.extent(1) * b.extent(2), b.extent(2)};
+  }
+  sycl::event copy(const box& b, const apps::array<float>& from, const placement& at,
+                   const apps::array<float>& copied, const placement& to) {
+    if (b.volume() == 0) return {};
+    constexpr std::size_t lanes = 64;
+    const auto rows = static_cast<std::size_t>(b.extent(0) * b.extent(1));
+    return m_context.launch({sycl::range<1>(rows * lanes), sycl::range<1>(lanes)}, {},
+                            copy_box{b.extent(1), b.extent(2), at, to}, in(from), inout(copied));
   }
 
   template <class Work>
@@ -347,6 +366,7 @@ class problem {
   solver& boxes() { return m_all.solver(); }
   apps::rank_grid grid() const { return {m_even, m_all.balancer().current()}; }
   const std::vector<int>& moves() const { return m_all.moves(); }
+  double seconds_of_moves() const { return m_all.seconds_of_moves(); }
 
   void step() { m_all.step(); }
 
@@ -464,6 +484,7 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   o.seconds = c.run(o.iterations, [&](int) { all.step(); });
   o.details["moves"] = all.moves().size();
   o.details["moved_after"] = all.moves();
+  o.details["seconds_of_moves"] = all.seconds_of_moves();
   o.details["points_of_rank_0"] = all.grid().part(0).volume();
   const int total = before + o.iterations;
   const double height = wave.height(total);

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Halo's stencil.
+/// Halo's stencil, and copies of boxes.
 #pragma once
 
 #include <sycl/sycl.hpp>
@@ -35,6 +35,29 @@ struct smooth {
         (low[0] + group / size[1]) * plane + (low[1] + group % size[1]) * row + low[2];
     for (auto k = static_cast<std::int64_t>(item.get_local_id(0)); k < size[2]; k += lanes)
       to[start + k] = mean(from + start + k, plane, row);
+  }
+};
+
+/// Where the points of a box are in an array: the first one, and how far its planes and its rows
+/// are from one another.
+struct placement {
+  std::int64_t start, plane, row;
+};
+
+/// Copies a box from one array to another. A group works on a row.
+struct copy_box {
+  std::int64_t rows;    ///< of each plane
+  std::int64_t length;  ///< of each row
+  placement at, to;
+
+  void operator()(sycl::nd_item<1> item, const float* from, float* copy) const {
+    const auto group = static_cast<std::int64_t>(item.get_group(0));
+    const auto lanes = static_cast<std::int64_t>(item.get_local_range(0));
+    const std::int64_t i = group / rows, j = group % rows;
+    const std::int64_t first = at.start + i * at.plane + j * at.row;
+    const std::int64_t target = to.start + i * to.plane + j * to.row;
+    for (auto k = static_cast<std::int64_t>(item.get_local_id(0)); k < length; k += lanes)
+      copy[target + k] = from[first + k];
   }
 };
 
