@@ -24,15 +24,15 @@ int code_of(const error& e);
 /// Logs as the interposer.
 void log_text(base::log_level level, const std::string& text);
 
-/// Errors of SuCL's own calls are not the program's: its handler is not asked meanwhile. The
-/// world's stays where it ends the job: to set it again is not the same to MPICH as never to have
-/// set it.
+/// Errors of SuCL's own calls are not the program's: its handler is not asked meanwhile. One that
+/// ends the job stays: to set it again is not the same to MPICH as never to have set it, after
+/// which the handlers of MPI_COMM_SELF and MPI_COMM_WORLD are asked as they are at an error.
 class errors_returned {
  public:
   explicit errors_returned(MPI_Comm comm) : m_comm(comm) {
     PMPI_Comm_get_errhandler(comm, &m_before);
 #if !defined(OPEN_MPI)
-    m_stays = comm == MPI_COMM_WORLD && m_before == MPI_ERRORS_ARE_FATAL;
+    m_stays = m_before == MPI_ERRORS_ARE_FATAL;
 #endif
     if (!m_stays) PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   }

@@ -37,10 +37,17 @@ namespace {
 
 // The same processes without the program's attributes, whose callbacks a duplicate would call.
 struct bare_copy {
-  explicit bare_copy(MPI_Comm of) {
+  // `parent`: SuCL's, with these processes among others, and errors returned.
+  bare_copy(MPI_Comm of, [[maybe_unused]] MPI_Comm parent) {
     MPI_Group all = MPI_GROUP_NULL;
     PMPI_Comm_group(of, &all);
+#if defined(OPEN_MPI)
     PMPI_Comm_create(of, all, &comm);
+#else
+    // See errors_returned: the program's handler is not to hear that there are no more.
+    constexpr int tag = 0;  // one set-up of a process at a time
+    PMPI_Comm_create_group(parent, all, tag, &comm);
+#endif
     PMPI_Group_free(&all);
     if (comm == MPI_COMM_NULL)
       throw error({errc::native, "MPI makes no more communicators", "Free some.", "", "mpi"});
@@ -60,6 +67,7 @@ interposer::interposer(base::config settings, const sucl_bootstrap& control)
     : m_process(core::process::start(std::move(settings), &control, core::threading::callers)) {
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &m_key, this);
   PMPI_Comm_dup(MPI_COMM_WORLD, &m_probed);
+  PMPI_Comm_set_errhandler(m_probed, MPI_ERRORS_RETURN);
   m_process->while_waiting([] {
     if (m_running) m_running->go_on();
   });
@@ -198,7 +206,7 @@ std::shared_ptr<core::communicator> interposer::make_core(comm_state& p, int wan
   std::shared_ptr<core::communicator> made;
   try {
     if (room && granted) {
-      const bare_copy copy(comm);
+      const bare_copy copy(comm, m_probed);
       made = m_process->adopt(&copy.comm, sizeof copy.comm, {});
     }
   } catch (const error& e) {

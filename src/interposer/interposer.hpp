@@ -221,7 +221,7 @@ class interposer {
 
   std::shared_ptr<core::process> m_process;
   int m_key = MPI_KEYVAL_INVALID;
-  MPI_Comm m_probed = MPI_COMM_NULL;  ///< on which there are no messages, for progress
+  MPI_Comm m_probed = MPI_COMM_NULL;  ///< the world, without messages, for progress
   requests m_requests;
   std::atomic<int> m_cores{0};         ///< SuCL's communicators
   std::atomic<int> m_wanted_calls{0};  ///< see wanted_calls()

@@ -449,11 +449,12 @@ void failed_amid_trials() {
 }
 
 // MPICH asks the handler that the world has now, where none was set when a communicator was made of
-// the world: the program's first one is set here.
+// the world: the program's first one is set here, when SuCL has been set up for the communicator.
 void handler_of_the_world() {
   if (is_open_mpi()) return;
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &made);
+  for (int i = 0; i < 8; ++i) MPI_Barrier(made);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   expect(MPI_Send(g_in, -1, MPI_INT, 0, 0, made) != MPI_SUCCESS, "a send of -1 elements");
   MPI_Comm_free(&made);
