@@ -99,27 +99,28 @@ class Mpich:
         return {"I_MPI_ROOT": str(self.options.mpis / mpi)}  # for Intel MPI's wrapper
 
     def flags(self, made):
-        return ["-O1", "-w", "-I", str(made), "-I", str(self.root / "include")]
+        # A folder in `made`: a header of theirs includes "../dtpoolsconf.h".
+        return ["-O1", "-w", "-I", str(made), "-I", str(made / "dtpools"),
+                "-I", str(self.root / "include"), "-I", str(self.root / "dtpools/include")]
 
     def common(self, mpi, made):
-        """The objects that all tests have."""
-        made.mkdir(parents=True, exist_ok=True)
+        """The objects that all tests have, and those of tests without a main()."""
+        (made / "dtpools").mkdir(parents=True, exist_ok=True)
         (made / "mpitestconf.h").write_text(CONFIGURATION)
+        (made / "dtpoolsconf.h").write_text("")
         (made / "mtest_mpix.h").write_text("")
         objects = []
-        for name in ("mtest", "mtest_common", "mtest_thread", "mtest_single", "dtypes"):
-            source, target = self.root / f"util/{name}.c", made / f"{name}.o"
-            if not source.exists():
-                continue
+        sources = [self.root / f"util/{name}.c"
+                   for name in ("mtest", "mtest_common", "mtest_thread", "dtypes", "run_mpitests")]
+        for source in [*sources, *sorted(self.root.glob("dtpools/src/*.c"))]:
+            target = made / f"{source.stem}.o"
             status, text = run([self.compiler(mpi), *self.flags(made), "-c", str(source), "-o",
                                 str(target)], 120, self.variables(mpi))
-            if status == 0:
-                objects.append(str(target))
-            elif name == "mtest":
+            if status != 0:
                 sys.exit(f"run_suites: {source} cannot be compiled:\n{text}")
-        # Two of them have the same functions.
-        single = str(made / "mtest_single.o")
-        return [o for o in objects if o != single]
+            objects.append(str(target))
+        with_main = str(made / "run_mpitests.o")
+        return [o for o in objects if o != with_main], [with_main]
 
     def lines(self):
         for folder in MPICH_FOLDERS:
@@ -132,13 +133,17 @@ class Mpich:
                     continue
                 given = [w[4:] for w in words[2:] if w.startswith("arg=")]
                 variables = dict(w[4:].split("=", 1) for w in words[2:] if w.startswith("env="))
+                memory = sum(float(w[4:]) for w in words[2:] if w.startswith("mem="))  # GB
+                if memory > self.options.memory:
+                    continue
                 yield folder, words[0], int(words[1]), given, variables
 
     def tests(self, mpi):
         made = self.options.build / mpi / "mpich"
-        wanted = [line for line in self.lines() if line[2] <= self.options.max_ranks
+        least, most = self.options.min_ranks, self.options.max_ranks
+        wanted = [line for line in self.lines() if least <= line[2] <= most
                   and re.search(self.options.only, f"{line[0]}/{line[1]}")]
-        common = self.common(mpi, made)
+        common, with_main = self.common(mpi, made)
 
         def build(key):
             folder, name = key
@@ -149,8 +154,12 @@ class Mpich:
                 return key, False
             if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
                 return key, True
-            status, _ = run([self.compiler(mpi), *self.flags(made), str(source), *common, "-o",
-                             str(target), "-lpthread", "-lm"], 120, self.variables(mpi))
+            runs = "int run(const char" in source.read_text(errors="replace")
+            status, _ = run([self.compiler(mpi), *self.flags(made), str(source), *common,
+                             *(with_main if runs else []), "-o", str(target), "-lpthread", "-lm"],
+                            120, self.variables(mpi))
+            if status != 0:
+                print(f"{mpi} mpich {folder}/{name} is left out: it cannot be built", flush=True)
             return key, status == 0
 
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
@@ -162,7 +171,7 @@ class Mpich:
 
     @staticmethod
     def outcome(status, text):
-        return Outcome(status == 0 and " No Errors" in text, 1, set())
+        return Outcome(status == 0 and "No Errors" in text, 1, set())
 
 
 class Mpi4py:
@@ -256,7 +265,10 @@ def options_of(arguments):
     p.add_argument("--modes", default="default,forced")
     p.add_argument("--only", default="", help="a regular expression for names")
     p.add_argument("--ranks", default="2,3", help="of mpi4py's tests; others say it themselves")
+    p.add_argument("--min-ranks", type=int, default=1, help="tests with fewer are left out")
     p.add_argument("--max-ranks", type=int, default=4, help="tests with more are left out")
+    p.add_argument("--memory", type=float, default=4, help="GB: tests of MPICH's "
+                   "with more are left out")
     p.add_argument("--limit", type=float, default=300, help="seconds for one test")
     p.add_argument("--minutes", type=float, help="of one suite's tests: start none after that")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
