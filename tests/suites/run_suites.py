@@ -231,14 +231,16 @@ def start(test, mpi, mode, options):
 def compare(test, mpi, suite, options, counts):
     """Prints and returns how the interposed outcomes differ from the plain one."""
     differences = []
-    plain = suite.outcome(*start(test, mpi, "plain", options))
+    plain_status, text = start(test, mpi, "plain", options)
+    plain = suite.outcome(plain_status, text)
     counts["tests"] += plain.tests
     counts["plain"] += max(len(plain.failed), not plain.right)
     for mode in options.modes:
         status, text = start(test, mpi, mode, options)
         found = suite.outcome(status, text)
         different = sorted(found.failed - plain.failed)
-        if plain.right and not found.right and not different:
+        if not found.right and not different and (plain.right or
+                                                  (status == "late") > (plain_status == "late")):
             different = [f"status {status}"]
         counts["better"] += len(plain.failed - found.failed) + (found.right and not plain.right and
                                                                 not plain.failed)
@@ -301,8 +303,10 @@ def main(arguments):
                 until = until or time.monotonic() + 60 * (options.minutes or float("inf"))
                 if time.monotonic() > until:
                     break
+                alone = counts["plain"]
                 found = compare(test, mpi, suite, options, counts)
-                print("\n".join(found) or f"{mpi} {name} {test.name} -n {test.ranks}: the same",
+                same = "the same" if counts["plain"] == alone else "fails alone"
+                print("\n".join(found) or f"{mpi} {name} {test.name} -n {test.ranks}: {same}",
                       flush=True)
                 differences += found
             rows.append([mpi, name, counts["tests"], counts["plain"],
