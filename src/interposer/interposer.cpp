@@ -292,6 +292,7 @@ std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfe
   ++own.calls[static_cast<std::size_t>(outcome::served)];
   if (c) own.saved += c->tuner.saving();
   const own_call guard;
+  bool over = false;
   try {
     const sucl_operation requested = t.filled();
     if (!p.core->run_cached(requested)) {
@@ -299,9 +300,13 @@ std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfe
       core::normalise(o, p.at.rank, p.at.size);
       p.core->run(o, {}, &requested);
     }
+    over = true;
     return t.finish();
   } catch (const error& e) {
-    if (e.code() != errc::mismatch) return report(e, p.native);
+    // Ranks that need not wait may have gone through the call: the library would wait for them.
+    const bool all_are_in_it = !rooted(static_cast<kind>(t.called)) && t.called != SUCL_KIND_SCAN &&
+                               t.called != SUCL_KIND_EXSCAN;
+    if (e.code() != errc::mismatch || over || !all_are_in_it) return report(e, p.native);
     leave_to_mpi(p, e);
     return std::nullopt;
   }

@@ -421,6 +421,25 @@ void message_after_wrong_at_the_root(int barriers, int right) {
   MPI_Comm_free(&comm);
 }
 
+// Ranks differ in a call with a root: others may have gone through it when the root finds that. It
+// gets the error, and all go on.
+void ranks_differ() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  const auto begin = [&] {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 12; ++i) MPI_Barrier(comm);
+  };
+  const auto end = [&](const char* what) {
+    for (int i = 0; i < 12; ++i) still_works(comm, what);
+    MPI_Comm_free(&comm);
+  };
+  begin();
+  const int code = MPI_Reduce(g_in, g_out, g_rank == 0 ? 10 : 1, MPI_INT, MPI_SUM, 0, comm);
+  expect(code != MPI_SUCCESS || g_rank > 0, "the root does not see that the others reduce less");
+  end("a reduction of another length at the root");
+}
+
 // A broadcast of more than the others take fails where it is completed, amid trials. Open MPI's
 // Waitall that ignores statuses says nothing of it, and leaves the request.
 void failed_amid_trials() {
@@ -511,6 +530,7 @@ int main(int argc, char** argv) {
   for (int barriers = 0; barriers < 8; ++barriers)
     for (const bool again : {false, true}) wrong_persistent_on_one(barriers, again);
   wrong_at_the_root();
+  if (argc == 1) ranks_differ();
   if (is_open_mpi()) {
     message_after_wrong_at_the_root(0, 0);
     // The last call of the trials is MPI's: a round to warm up and five, of two turns of four
