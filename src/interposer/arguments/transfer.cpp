@@ -58,8 +58,13 @@ sucl_operation transfer::filled() {
   } else {
     o.send = from.data();
     from.load();
-    o.recv = to.data();
-    to.load(first_loaded, last_loaded);
+    if (refused_bytes > 0) {
+      refused.resize(refused_bytes);
+      o.recv = refused.data();
+    } else {
+      o.recv = to.data();
+      to.load(first_loaded, last_loaded);
+    }
   }
   if (o.flags & SUCL_FLAG_IN_PLACE) {
     // SuCL's scatter in place has the root's block where it is among those that it sends.
@@ -284,6 +289,18 @@ transfer exchange(sucl_kind kind, side send, side recv, comm_position at) {
   return t;
 }
 
+namespace {
+
+// What the root gives itself is `sent` bytes, and it takes only `taken`: whether the call can be
+// executed all the same, for the other ranks, with `room` bytes for what this one receives.
+bool takes_in_vain(transfer& t, std::uint64_t sent, std::uint64_t taken, std::uint64_t room) {
+  if (sent < taken || room > max_operands_bytes) return false;
+  t.refused_bytes = room;
+  return true;
+}
+
+}  // namespace
+
 transfer rooted(sucl_kind kind, side send, side recv, int root, comm_position at) {
   transfer t = of(kind);
   if (!is_rank(root, at)) return t;
@@ -298,11 +315,15 @@ transfer rooted(sucl_kind kind, side send, side recv, int root, comm_position at
   if (!in_place) block = blocks_of(own, 1);
   const packed& certain = at_root ? blocks : block;
   if (!certain.fits()) return t;
-  if (at_root && !in_place &&
-      (!block.fits() || block.block_bytes() != blocks.block_bytes() ||
-       block.is_aliased(0, blocks, at.rank)))
-    return t;
-  move(t, certain.block_bytes(), root);
+  std::uint64_t bytes = certain.block_bytes();
+  if (at_root && !in_place) {
+    if (!block.fits() || block.is_aliased(0, blocks, at.rank)) return t;
+    const std::uint64_t taken = t.to.block_bytes();
+    bytes = t.from.block_bytes();
+    const auto ranks = static_cast<std::uint64_t>(gathers ? at.size : 1);
+    if (bytes != taken && !takes_in_vain(t, bytes, taken, base::product(bytes, ranks))) return t;
+  }
+  move(t, bytes, root);
   if (!in_place) return t;
   t.record.flags |= SUCL_FLAG_IN_PLACE;
   if (!gathers) return t;
@@ -358,6 +379,21 @@ transfer alltoallv(packed from, packed to, bool in_place, comm_position at) {
   return t;
 }
 
+namespace {
+
+// The blocks that a gatherv receives, that of this rank with so many bytes. Returns their sum.
+std::uint64_t behind_each_other(transfer& t, int rank, std::uint64_t own) {
+  t.counts[static_cast<std::size_t>(rank)] = own;
+  std::uint64_t before = 0;
+  for (std::size_t r = 0; r < t.counts.size(); ++r) {
+    t.displs[r] = before;
+    before = base::sum(before, t.counts[r]);
+  }
+  return before;
+}
+
+}  // namespace
+
 transfer rooted_blocks(sucl_kind kind, packed blocks, packed own, bool in_place, int root,
                        comm_position at) {
   transfer t = of(kind);
@@ -365,12 +401,20 @@ transfer rooted_blocks(sucl_kind kind, packed blocks, packed own, bool in_place,
   const bool at_root = at.rank == root;
   if (!is_rank(root, at) || (at_root && !blocks.fits())) return t;
   if (!in_place && !own.fits()) return t;
-  if (at_root && !in_place &&
-      (own.block_bytes() != blocks.block_bytes(at.rank) || own.is_aliased(0, blocks, at.rank)))
-    return t;
-  move(t, in_place ? blocks.block_bytes(at.rank) : own.block_bytes(), root);
+  std::uint64_t bytes = in_place ? blocks.block_bytes(at.rank) : own.block_bytes();
   if (at_root)
     add_lengths(blocks, gathers ? t.counts : t.send_counts, gathers ? t.displs : t.send_displs);
+  if (at_root && !in_place) {
+    if (own.is_aliased(0, blocks, at.rank)) return t;
+    const std::uint64_t of_all = blocks.block_bytes(at.rank);
+    if (bytes != of_all) {
+      const std::uint64_t sent = gathers ? bytes : of_all, taken = gathers ? of_all : bytes;
+      if (!takes_in_vain(t, sent, taken, gathers ? behind_each_other(t, at.rank, sent) : sent))
+        return t;
+      bytes = sent;
+    }
+  }
+  move(t, bytes, root);
   (gathers ? t.to : t.from) = std::move(blocks);
   if (!in_place) {
     (gathers ? t.from : t.to) = std::move(own);

@@ -5,6 +5,7 @@
 /// An MPI collective as SuCL executes it, whichever form it was called in.
 #pragma once
 
+#include "base/error.hpp"
 #include "interposer/arguments/packed.hpp"
 #include "interposer/device/staged_memory.hpp"
 
@@ -86,12 +87,16 @@ struct transfer {
   bool may_go_on = true;  ///< after the program's call, too
   std::optional<own_reduction> by_own_op;
   packed from, to;  ///< what is moved; nothing for reductions, which take memory as it is
-  int first_loaded = 0, last_loaded = 0;          ///< blocks of `to` that are input
-  bool stays = false;                             ///< the output is not for this rank's memory
+  int first_loaded = 0, last_loaded = 0;  ///< blocks of `to` that are input
+  bool stays = false;                     ///< the output is not for this rank's memory
+  /// Where the root gives itself more than it takes, which is an error of its own: the bytes to be
+  /// received instead of `to`. The other ranks' calls are right.
+  std::uint64_t refused_bytes = 0;
   std::shared_ptr<device::staged_memory> staged;  ///< the program's memory is a device's
   // The record points into them.
   std::vector<std::uint64_t> counts, displs;            ///< of what is received
   std::vector<std::uint64_t> send_counts, send_displs;  ///< of what is sent
+  std::vector<char> refused;                            ///< what is received in vain
 
   transfer() = default;
   transfer(transfer&&) = default;
@@ -99,8 +104,10 @@ struct transfer {
 
   /// The record with its memory, the input in it. The arrays stay this object's.
   sucl_operation filled();
-  /// Takes the output out of it. Returns MPI's code.
+  /// Takes the output out of it. Returns MPI's code. Throws where the root's part was wrong.
   int finish() {
+    if (refused_bytes > 0)
+      base::fail(errc::mismatch, "this rank gives itself another amount than it takes");
     const int code = by_own_op ? by_own_op->finish() : MPI_SUCCESS;
     if (!by_own_op && !stays) to.store();
     if (staged && code == MPI_SUCCESS) staged->store();

@@ -421,6 +421,45 @@ void message_after_wrong_at_the_root(int barriers, int right) {
   MPI_Comm_free(&comm);
 }
 
+// The root gives itself more than it takes, which is an error of its own. The others' calls are
+// right, whichever library executes them, and all go on. Where that is SuCL, as here, the root has
+// to come to SuCL as well: MPICH's would wait for the others' messages.
+void root_takes_too_little() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 12; ++i) MPI_Barrier(comm);
+  const int one = g_rank == 0 ? 1 : 2;
+  const auto ranks = static_cast<std::size_t>(g_size);
+  std::vector<int> twos(ranks, 2), but_one(twos), displs(ranks);
+  but_one[0] = 1;
+  for (int i = 0; i < g_size; ++i) displs[static_cast<std::size_t>(i)] = 2 * i;
+  const auto check = [&](int code, const char* name) {
+    int error_class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) PMPI_Error_class(code, &error_class);
+    expect(
+        error_class == (g_rank == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS),
+        std::string(name) + " of too much for the root is of class " + std::to_string(error_class));
+    still_works(comm, name);
+  };
+  MPI_Request r = MPI_REQUEST_NULL;
+  g_usual = true;
+  check(MPI_Gather(g_in, 2, MPI_INT, g_out, 1, MPI_INT, 0, comm), "a gather");
+  check(MPI_Scatter(g_in, 2, MPI_INT, g_out, one, MPI_INT, 0, comm), "a scatter");
+  check(MPI_Gatherv(g_in, 2, MPI_INT, g_out, but_one.data(), displs.data(), MPI_INT, 0, comm),
+        "a gatherv");
+  check(MPI_Scatterv(g_in, twos.data(), displs.data(), MPI_INT, g_out, one, MPI_INT, 0, comm),
+        "a scatterv");
+  check(finish(MPI_Igather(g_in, 2, MPI_INT, g_out, 1, MPI_INT, 0, comm, &r), &r, false),
+        "a non-blocking gather");
+  check(finish(MPI_Iscatter(g_in, 2, MPI_INT, g_out, one, MPI_INT, 0, comm, &r), &r, false),
+        "a non-blocking scatter");
+  // The others send what the root takes: it is its count to be sent that is wrong.
+  MPI_Gather(g_in, g_rank == 0 ? 2 : 1, MPI_INT, g_out, 1, MPI_INT, 0, comm);
+  for (int i = 0; i < 12; ++i) still_works(comm, "a gather of another amount at the root");
+  MPI_Comm_free(&comm);
+}
+
 // Ranks differ in a call with a root: others may have gone through it when the root finds that. It
 // gets the error, and all go on.
 void ranks_differ() {
@@ -530,7 +569,10 @@ int main(int argc, char** argv) {
   for (int barriers = 0; barriers < 8; ++barriers)
     for (const bool again : {false, true}) wrong_persistent_on_one(barriers, again);
   wrong_at_the_root();
-  if (argc == 1) ranks_differ();
+  if (argc == 1) {
+    root_takes_too_little();
+    ranks_differ();
+  }
   if (is_open_mpi()) {
     message_after_wrong_at_the_root(0, 0);
     // The last call of the trials is MPI's: a round to warm up and five, of two turns of four
