@@ -20,6 +20,7 @@ int interposer::blocking(const signature& s, bool lasts, describer describe, lib
     return self->serve_or_pass(s, lasts, describe, pass);
   if (r.measured && r.measured->tuner.next() == choice::sucl) {
     transfer t = describe(r.with->at);
+    if (t.unequal) return self->serve_or_pass(s, lasts, describe, pass);
     if (!t.known) return pass();
     r.measured->review();
     return self->serve_else(*r.with, r.measured, t, pass);
@@ -41,6 +42,8 @@ int interposer::serve_or_pass(const signature& s, bool lasts, describer describe
   comm_state& p = *with;
   transfer t;
   if (p.suitable) t = describe(p.at);
+  // Where calls are measured the others may be MPI's, which says what is wrong.
+  if (t.unequal && p.core && settings().interpose.trials == 0) show_others(p);
   lasts = lasts && facts_of(s.type).predefined;
   call_class* c = nullptr;
   const outcome f = classify(p, t, form::blocking, &c);
@@ -77,6 +80,18 @@ int interposer::serve_else(comm_state& p, const call_class* c, transfer& t, libr
 
 // ---- calls with a request
 
+namespace {
+
+// What all ranks find to be another operation than theirs, or that fails on all.
+transfer not_to_be_done(sucl_kind called) {
+  transfer t = barrier();
+  t.called = called;
+  t.refused_bytes = 1;
+  return t;
+}
+
+}  // namespace
+
 int interposer::started(sucl_kind kind, MPI_Comm comm, MPI_Request* request, describer describe,
                         library_call pass) {
   interposer* const self = active();
@@ -87,6 +102,7 @@ int interposer::started(sucl_kind kind, MPI_Comm comm, MPI_Request* request, des
   comm_state& p = *with;
   transfer t;
   if (p.suitable) t = describe(p.at);
+  if (t.unequal && p.core && self->settings().interpose.trials == 0) t = not_to_be_done(kind);
   call_class* c = nullptr;
   const outcome f = self->classify(p, t, form::started, &c);
   if (f != outcome::served) {

@@ -322,6 +322,20 @@ void interposer::leave_to_mpi(comm_state& p, const error& why) {
   m_generation.fetch_add(1, std::memory_order_release);
 }
 
+// This rank's arguments of an allgather or alltoall are wrong, which the library is to say. It
+// would wait for the others, which SuCL executes: so they are to see that this rank is elsewhere.
+// If the arguments of all are wrong they meet here.
+void interposer::show_others(comm_state& p) {
+  const own_call guard;
+  try {
+    sucl_operation o = barrier().record;
+    core::normalise(o, p.at.rank, p.at.size);
+    p.core->run(o, {}, nullptr);
+  } catch (const error& e) {
+    leave_to_mpi(p, e);
+  }
+}
+
 void interposer::decide(comm_state& p, call_class& c) {
   const own_call guard;
   try {

@@ -192,6 +192,7 @@ class interposer {
   /// MPI's code; none where ranks do not agree, and the communicator is MPI's from here on.
   std::optional<int> serve(comm_state& p, const call_class* c, transfer& t);
   int serve_else(comm_state& p, const call_class* c, transfer& t, library_call pass);
+  void show_others(comm_state& p);
   void leave_to_mpi(comm_state& p, const error& why);
   int begin(comm_state& p, call_class& c, const turn& now, transfer t, MPI_Request* request);
   int issue(pending& r);

@@ -283,8 +283,8 @@ transfer exchange(sucl_kind kind, side send, side recv, comm_position at) {
   } else {
     const bool all = kind == SUCL_KIND_ALLTOALL;
     t.from = blocks_of(send, all ? at.size : 1);
-    t.known = t.from.fits() && t.from.block_bytes() == t.to.block_bytes() &&
-              !t.from.is_aliased(0, t.to, all ? 0 : at.rank);
+    t.unequal = t.from.fits() && t.from.block_bytes() != t.to.block_bytes();
+    t.known = t.from.fits() && !t.unequal && !t.from.is_aliased(0, t.to, all ? 0 : at.rank);
   }
   return t;
 }

@@ -92,6 +92,8 @@ struct transfer {
   /// Where the root gives itself more than it takes, which is an error of its own: the bytes to be
   /// received instead of `to`. The other ranks' calls are right.
   std::uint64_t refused_bytes = 0;
+  /// In an allgather or alltoall this rank gives itself another amount than it takes.
+  bool unequal = false;
   std::shared_ptr<device::staged_memory> staged;  ///< the program's memory is a device's
   // The record points into them.
   std::vector<std::uint64_t> counts, displs;            ///< of what is received

@@ -460,8 +460,9 @@ void root_takes_too_little() {
   MPI_Comm_free(&comm);
 }
 
-// Ranks differ in a call with a root: others may have gone through it when the root finds that. It
-// gets the error, and all go on.
+// Ranks differ in what they call. Where all wait for each other the library says what is wrong, if
+// it sees it: MPICH does not wait there, nor may SuCL. In a call with a root others may have gone
+// through it when the root finds that: it gets the error, and all go on.
 void ranks_differ() {
   MPI_Comm comm = MPI_COMM_NULL;
   const auto begin = [&] {
@@ -477,6 +478,13 @@ void ranks_differ() {
   const int code = MPI_Reduce(g_in, g_out, g_rank == 0 ? 10 : 1, MPI_INT, MPI_SUM, 0, comm);
   expect(code != MPI_SUCCESS || g_rank > 0, "the root does not see that the others reduce less");
   end("a reduction of another length at the root");
+  if (is_open_mpi()) return;
+  begin();
+  MPI_Allgather(g_in, g_rank == 0 ? 1 : 2, MPI_INT, g_out, 2, MPI_INT, comm);
+  end("an allgather to which one rank gives less");
+  begin();
+  MPI_Alltoall(g_in, g_rank == 0 ? 4 : 2, MPI_INT, g_out, 2, MPI_INT, comm);
+  end("an alltoall to which one rank gives more");
 }
 
 // A broadcast of more than the others take fails where it is completed, amid trials. Open MPI's
