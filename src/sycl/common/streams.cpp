@@ -184,7 +184,7 @@ std::optional<::sycl::event> stream_tracker::before(const ::sycl::queue& queue) 
 
 std::optional<stream_tracker::time_point> stream_tracker::pending_since() {
   const std::lock_guard lock(m_mutex);
-  const capture_gate::look now;
+  const capture_gate::query now;
   if (!now.is_allowed()) return std::nullopt;  // the next time
   forget_done();
   if (m_unfinished.empty()) return std::nullopt;

@@ -91,18 +91,19 @@ class submitter {
 #endif
 };
 
-/// Keeps threads that look at events apart from one that captures a stream. With coarse-grained
+/// Keeps threads that query events apart from one that captures a stream. With coarse-grained
 /// events AdaptiveCpp asks the stream whether a command is done. While the stream is captured that
 /// is an error, which ends the capture, and the program.
 class capture_gate {
  public:
-  /// A capture by the calling thread, while this lives: begins when none looks, and none does.
+  /// A capture by the calling thread, while this lives. Waits until no thread queries events; none
+  /// begins to meanwhile.
   class capture {
    public:
     capture() {
       std::unique_lock lock(of_process().m_mutex);
       ++of_process().m_captures;
-      of_process().m_changed.wait(lock, [] { return of_process().m_looking == 0; });
+      of_process().m_changed.wait(lock, [] { return of_process().m_queries == 0; });
     }
     ~capture() {
       const std::lock_guard lock(of_process().m_mutex);
@@ -112,21 +113,21 @@ class capture_gate {
     capture& operator=(const capture&) = delete;
   };
 
-  /// A look at events, while this lives; is not allowed during a capture.
-  class look {
+  /// A query of events, while this lives; is not allowed during a capture.
+  class query {
    public:
-    look() {
+    query() {
       const std::lock_guard lock(of_process().m_mutex);
       m_is_allowed = of_process().m_captures == 0;
-      of_process().m_looking += m_is_allowed;
+      of_process().m_queries += m_is_allowed;
     }
-    ~look() {
+    ~query() {
       const std::lock_guard lock(of_process().m_mutex);
-      of_process().m_looking -= m_is_allowed;
+      of_process().m_queries -= m_is_allowed;
       of_process().m_changed.notify_all();
     }
-    look(const look&) = delete;
-    look& operator=(const look&) = delete;
+    query(const query&) = delete;
+    query& operator=(const query&) = delete;
     bool is_allowed() const { return m_is_allowed; }
 
    private:
@@ -135,13 +136,13 @@ class capture_gate {
 
  private:
   static capture_gate& of_process() {
-    static auto* const gate = new capture_gate;  // threads may look until the process has ended
+    static auto* const gate = new capture_gate;  // threads may query until the process has ended
     return *gate;
   }
 
   std::mutex m_mutex;
   std::condition_variable m_changed;
-  int m_captures = 0, m_looking = 0;
+  int m_captures = 0, m_queries = 0;
 };
 
 /// Keeps an eye on operations that are on streams, where the core does not see them. Any thread.
