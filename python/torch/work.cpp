@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -42,7 +43,14 @@ void afterwards::sweep() {
 void afterwards::call(std::function<void()> what) {
   const std::lock_guard lock(m_mutex);
   if (!m_thread.joinable() && !m_ended) {
+    // Python's signals are for threads of the program.
+    sigset_t all, before;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
+      sigdelset(&all, fault);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
     m_thread = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     m_id = m_thread.get_id();
   }
   m_calls.push_back(std::move(what));

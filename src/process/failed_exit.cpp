@@ -3,6 +3,7 @@
 #include "process/failed_exit.hpp"
 
 #include "base/log.hpp"
+#include "base/system/blocked_signals.hpp"
 #include "base/system/thread_state.hpp"
 #include "core/failure/peer_processes.hpp"
 #include "core/support/forked.hpp"
@@ -109,6 +110,7 @@ void begin_exit(int status, void*) {
   const std::int32_t thread = base::this_thread_number();
   if (thread == getpid()) return;  // no other thread waits for that of main()
   try {
+    const base::blocked_signals blocked;
     std::thread([=] { end_once_stuck(thread, status, left); }).detach();
   } catch (const std::system_error& e) {
     base::log(base::log_level::warn, "runtime", "the exit is not watched: ", e.what());

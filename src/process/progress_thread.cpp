@@ -3,6 +3,7 @@
 #include "process/progress_thread.hpp"
 
 #include "base/log.hpp"
+#include "base/system/blocked_signals.hpp"
 #include "core/support/backoff.hpp"
 #include "core/support/postponed_ends.hpp"
 #include "process/process.hpp"
@@ -23,6 +24,7 @@ constexpr auto watch_period = 20ms;
 
 void progress_thread::start_locked() {
   if (m_thread.joinable() || m_stop) return;
+  const base::blocked_signals blocked;
   m_thread = std::thread([this] { loop(); });
   pthread_setname_np(m_thread.native_handle(), "sucl-progress");
 }

@@ -3,6 +3,7 @@
 #include "tune/evaluation.hpp"
 
 #include "base/error.hpp"
+#include "base/system/blocked_signals.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -58,6 +59,7 @@ void side_by_side(std::size_t count, int threads, const std::function<void(std::
   };
   std::vector<std::thread> helpers;
   try {
+    const base::blocked_signals blocked;
     while (helpers.size() + 1 < std::min(most, count)) helpers.emplace_back(take);
   } catch (const std::system_error&) {  // no more threads: those that there are do the work
   }

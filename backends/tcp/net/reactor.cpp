@@ -38,10 +38,12 @@ reactor::reactor() {
         std::string("the system gives no descriptors for sockets: ") + std::strerror(error),
         "Raise the limit of open files: ulimit -n"};
   }
-  // Signals are for the threads of the program.
+  // Signals are for the threads of the program, but for faults of this one.
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
+    sigdelset(&all, fault);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
   m_thread = std::thread([this] { run(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(m_thread.native_handle(), "sucl-tcp");

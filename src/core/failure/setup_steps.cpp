@@ -3,6 +3,7 @@
 #include "core/failure/setup_steps.hpp"
 
 #include "base/log.hpp"
+#include "base/system/blocked_signals.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/operation/argument_comparison.hpp"
 #include "core/support/forked.hpp"
@@ -55,6 +56,7 @@ void setup_steps::begin(std::chrono::nanoseconds timeout, std::function<void()> 
   m_given_up = std::move(given_up);
   if (timeout.count() == 0) return;
   m_presence = std::make_unique<presence>();
+  const base::blocked_signals blocked;
   m_thread = std::thread([this] { watch(); });
   pthread_setname_np(m_thread.native_handle(), "sucl-setup");
 }

@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/support/side_by_side.hpp"
 
+#include "base/system/blocked_signals.hpp"
+
 #include <atomic>
 #include <exception>
 #include <thread>
@@ -19,6 +21,7 @@ void side_by_side(std::size_t count, const std::function<void(std::size_t)>& wor
   };
   std::vector<std::jthread> threads;
   try {
+    const base::blocked_signals blocked;
     for (std::size_t i = 0; i < count; ++i)
       threads.emplace_back([&, i] {
         command_sent.wait(command::wait);

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "interposer/requests/progress_thread.hpp"
 
+#include "base/system/blocked_signals.hpp"
 #include "interposer/requests/requests.hpp"
 
 #include <pthread.h>
@@ -25,6 +26,7 @@ void progress_thread::call() {
     if (m_stop) return;
     m_needed = true;
     if (!m_thread.joinable()) {
+      const base::blocked_signals blocked;
       m_thread = std::thread([this] { loop(); });
       pthread_setname_np(m_thread.native_handle(), "sucl-requests");
     }
