@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <string>
 #include <utility>
 

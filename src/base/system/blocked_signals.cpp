@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/system/blocked_signals.hpp"
 
+#include <initializer_list>
+
 namespace sucl::base {
 
 blocked_signals::blocked_signals() noexcept {
