@@ -65,7 +65,8 @@ SUCL_API ::sycl::event sum_scaled(const communicator& comm, const erased_op& sca
 /// it moves about twice its memory, as a ring does, and needs scratch memory of its size; scans get
 /// all contributions. The rules are those of detail::operations; ranks pass the same function,
 /// which SuCL cannot check. The function must not throw: that ends the communicator on all ranks.
-/// Where there is an event it is called from a thread of the SYCL runtime.
+/// Where there is an event it is called from a thread of the SYCL runtime. On the host it runs in
+/// the default floating-point mode, whichever thread calls it.
 template <class T>
 class user_op {
  public:
