@@ -6,7 +6,7 @@
 #pragma once
 
 #include <sucl/composition.hpp>
-#include <sucl/detail/side_by_side.hpp>
+#include <sucl/detail/concurrently.hpp>
 #include <sucl/error.hpp>
 #include <sucl/export.hpp>
 #include <sucl/graph.hpp>
@@ -285,7 +285,7 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
 template <class Call>
 auto each_rank(const std::vector<communicator>& ranks, Call&& call) {
   communicator::check_different(ranks);
-  return detail::gathered_side_by_side(ranks.size(), [&](std::size_t i) {
+  return detail::gather_concurrently(ranks.size(), [&](std::size_t i) {
     communicator mine = ranks[i];
     if constexpr (std::is_invocable_v<Call&, communicator&, std::size_t>)
       return call(mine, i);

@@ -3,8 +3,8 @@
 
 // Several ranks of one process, each of which is a job's member as a process is.
 #include "base/error.hpp"
+#include "base/system/concurrently.hpp"
 #include "core/control/local_ranks.hpp"
-#include "core/support/side_by_side.hpp"
 #include "process/process.hpp"
 
 #include <algorithm>
@@ -111,7 +111,7 @@ void process::end_ranks(const std::function<void(process&)>& how) {
     ranks = m_ranks;
   }
   try {
-    side_by_side(ranks.size(), [&](std::size_t i) { how(*ranks[i]); });
+    base::run_concurrently(ranks.size(), [&](std::size_t i) { how(*ranks[i]); });
   } catch (const std::system_error&) {  // no thread: they may wait for each other, but do not often
     for (const auto& r : ranks) how(*r);
   }

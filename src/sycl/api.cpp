@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/sizes.hpp"
-#include "core/support/side_by_side.hpp"
+#include "base/system/concurrently.hpp"
 #include "process/failed_exit.hpp"
 #include "sycl/common/adopt.hpp"
 #include "sycl/common/recording.hpp"
@@ -306,8 +306,8 @@ std::vector<communicator> runtime_state::ranks(const std::vector<::sycl::queue>&
   if (ranks.front() == m_process)
     return {over.handle ? adopt(over.handle, over.bytes, queues.data()) : world(queues.data())};
   std::vector<communicator> made(queues.size());
-  core::side_by_side(ranks.size(),
-                     [&](std::size_t i) { made[i] = make_world(ranks[i], &queues[i]); });
+  base::run_concurrently(ranks.size(),
+                         [&](std::size_t i) { made[i] = make_world(ranks[i], &queues[i]); });
   return made;
 }
 

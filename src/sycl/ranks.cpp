@@ -3,8 +3,8 @@
 
 // Several ranks in one thread: what all of them do at once, and groups of their operations.
 #include "base/error.hpp"
+#include "base/system/concurrently.hpp"
 #include "core/operation/operation.hpp"
-#include "core/support/side_by_side.hpp"
 #include "sycl/common/resolve.hpp"
 #include "sycl/common/state.hpp"
 
@@ -15,8 +15,8 @@
 
 namespace sucl {
 
-void detail::side_by_side(std::size_t count, const std::function<void(std::size_t)>& work) {
-  core::side_by_side(count, work);
+void detail::run_concurrently(std::size_t count, const std::function<void(std::size_t)>& work) {
+  base::run_concurrently(count, work);
 }
 
 void detail::check_one_each(std::size_t ranks, std::size_t given, const char* what) {

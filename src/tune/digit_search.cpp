@@ -3,6 +3,7 @@
 #include "tune/digit_search.hpp"
 
 #include "base/error.hpp"
+#include "base/system/concurrently.hpp"
 #include "plan/algorithms/algorithms.hpp"
 #include "sim/simulate.hpp"
 #include "tune/evaluation.hpp"
@@ -119,7 +120,7 @@ class digit_searcher {
   std::vector<found> simulate(const std::vector<recipe>& list, double slower) {
     std::vector<found> all(list.size());
     const double limit = m_result.best.empty() ? 0 : slower * m_result.best[0].seconds;
-    side_by_side(list.size(), m_options.threads, [&](std::size_t i) {
+    base::parallel_for(list.size(), m_options.threads, [&](std::size_t i) {
       const plan::symmetric_schedule s = plan::build_symmetric(m_problem, list[i]);
       sim::simulate_options options;
       options.max_seconds = limit;

@@ -41,8 +41,4 @@ std::vector<outcome> run_all(const plan::problem& p, const sim::machine& m,
                              const std::vector<evaluation>& evaluations,
                              const std::set<std::uint64_t>& seen, int threads);
 
-/// Calls work(0) to work(count - 1), side by side in at most so many threads (0: one a processor).
-/// An exception of one of them, the first by number, is thrown again once all have ended.
-void side_by_side(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
-
 }  // namespace sucl::tune

@@ -3,6 +3,7 @@
 #include "tune/search.hpp"
 
 #include "base/error.hpp"
+#include "base/system/concurrently.hpp"
 #include "plan/ir/builder.hpp"
 #include "plan/verify/verify.hpp"
 #include "tune/candidates.hpp"
@@ -548,7 +549,7 @@ class searcher {
       if (m_options.progress) m_options.progress("proving " + plan::to_text(f.how));
       proved.push_back(&f);
     }
-    side_by_side(proved.size(), m_options.threads, [&](std::size_t i) {
+    base::parallel_for(proved.size(), m_options.threads, [&](std::size_t i) {
       const bool kept = proved[i] == &list.front();
       plan::verify_or_fail(kept ? m_best_plan : plan::build(m_problem, proved[i]->how));
       proved[i]->verified = true;

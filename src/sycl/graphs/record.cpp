@@ -118,8 +118,8 @@ bool may_join(const recording& r, const modifiable_graph& g, const resolved& cal
 }
 
 // What comes behind a buffer of the operation comes behind the second one.
-point put_side_by_side(recording& r, const std::shared_ptr<recorded_operation>& o,
-                       const resolved& call, std::vector<point> after, const put_function& put) {
+point put_in_parallel(recording& r, const std::shared_ptr<recorded_operation>& o,
+                      const resolved& call, std::vector<point> after, const put_function& put) {
   if (r.last) after.push_back(*r.last);
   r.last = put(
       [&](::sycl::handler& h) {
@@ -140,7 +140,7 @@ point put_side_by_side(recording& r, const std::shared_ptr<recorded_operation>& 
 }
 
 point put_operation(communicator_state& state, const ::sycl::queue& queue,
-                    const modifiable_graph& g, bool side_by_side, const resolved& call,
+                    const modifiable_graph& g, bool in_parallel, const resolved& call,
                     const std::vector<point>& after, const put_function& put) {
   check_can_be_replayed(state, call);
   static std::mutex making;
@@ -154,7 +154,7 @@ point put_operation(communicator_state& state, const ::sycl::queue& queue,
   const auto o = std::make_shared<recorded_operation>(state, call, queue);
   o->order = r.order;
   o->position = r.operations;
-  const bool split = side_by_side && core::is_point_to_point(call.record.kind);
+  const bool split = in_parallel && core::is_point_to_point(call.record.kind);
   std::optional<point> made;
   try {
     if (may_join(r, g, call, after, queue)) {
@@ -162,7 +162,7 @@ point put_operation(communicator_state& state, const ::sycl::queue& queue,
       made = r.last;
     } else {
       r.open = nullptr;
-      made = split ? put_side_by_side(r, o, call, after, put) : put_both(r, o, call, after, put);
+      made = split ? put_in_parallel(r, o, call, after, put) : put_both(r, o, call, after, put);
       if (in_recording_scope()) r.nodes = g.get_nodes().size();
     }
   } catch (const ::sycl::exception& e) {

@@ -204,7 +204,7 @@ TEST_F(graph, of_ops_of_the_program) {
 }
 
 // Each message waits for its peer's, which comes later on it: none may hold up the next one.
-TEST_F(graph, messages_of_an_out_of_order_queue_wait_side_by_side) {
+TEST_F(graph, messages_of_an_out_of_order_queue_wait_in_parallel) {
   constexpr std::size_t many = 200000;
   const int next = (j.world.rank() + 1) % size, before = (j.world.rank() + size - 1) % size;
   shared<int> x(many, j.queue), y(many, j.queue);

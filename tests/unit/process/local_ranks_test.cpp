@@ -4,8 +4,8 @@
 // Groups of ranks of which processes have several. The processes are threads here too.
 #include "core/control/local_ranks.hpp"
 
+#include "base/system/concurrently.hpp"
 #include "core/exchange/core_services.hpp"
-#include "core/support/side_by_side.hpp"
 #include "process/process.hpp"
 #include "support/jobs/thread_ranks.hpp"
 
@@ -38,7 +38,7 @@ void for_ranks(const std::vector<int>& counts, Body body) {
     ASSERT_EQ(made.size(), static_cast<std::size_t>(counts[static_cast<std::size_t>(process)]));
     std::vector<handle> own;
     for (sucl_group* g : made) own.emplace_back(g);
-    core::side_by_side(
+    base::run_concurrently(
         own.size(), [&](std::size_t i) { body(own[i].get(), plane().group_rank(own[i].get())); });
   };
   if (counts.size() == 1) return on_process(nullptr, 0);
@@ -206,12 +206,12 @@ using worlds = std::vector<std::shared_ptr<core::communicator>>;
 
 worlds worlds_of(const std::vector<std::shared_ptr<core::process>>& ranks) {
   worlds made(ranks.size());
-  core::side_by_side(ranks.size(), [&](std::size_t i) { made[i] = ranks[i]->world({}); });
+  base::run_concurrently(ranks.size(), [&](std::size_t i) { made[i] = ranks[i]->world({}); });
   return made;
 }
 
 void expect_sums(const worlds& all) {
-  core::side_by_side(all.size(), [&](std::size_t i) {
+  base::run_concurrently(all.size(), [&](std::size_t i) {
     int x = all[i]->rank() + 1;
     all[i]->run(sum_of(&x), {});
     EXPECT_EQ(x, all[i]->size() * (all[i]->size() + 1) / 2);
@@ -282,10 +282,10 @@ TEST(local_ranks, are_named_where_they_have_left) {
   }
 }
 
-TEST(side_by_side, throws_what_the_first_has_thrown) {
+TEST(run_concurrently, throws_what_the_first_has_thrown) {
   std::vector<int> done(4);
   try {
-    core::side_by_side(4, [&](std::size_t i) {
+    base::run_concurrently(4, [&](std::size_t i) {
       done[i] = 1;
       if (i > 1) throw std::runtime_error(std::to_string(i));
     });

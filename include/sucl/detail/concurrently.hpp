@@ -17,20 +17,20 @@
 namespace sucl::detail {
 
 /// Entry point of libsucl: runs `work(0)` to `work(count - 1)` at once, in threads of their own.
-SUCL_API void side_by_side(std::size_t count, const std::function<void(std::size_t)>& work);
+SUCL_API void run_concurrently(std::size_t count, const std::function<void(std::size_t)>& work);
 
 /// Throws errc::invalid_argument unless there is one for each rank.
 SUCL_API void check_one_each(std::size_t ranks, std::size_t given, const char* what);
 
 /// The same with what they return, in order.
 template <class Work>
-auto gathered_side_by_side(std::size_t count, Work&& work) {
+auto gather_concurrently(std::size_t count, Work&& work) {
   using result = decltype(work(std::size_t{}));
   if constexpr (std::is_void_v<result>) {
-    side_by_side(count, work);
+    run_concurrently(count, work);
   } else {
     std::vector<std::optional<result>> all(count);
-    side_by_side(count, [&](std::size_t i) { all[i].emplace(work(i)); });
+    run_concurrently(count, [&](std::size_t i) { all[i].emplace(work(i)); });
     std::vector<result> results;
     for (auto& one : all) results.push_back(std::move(*one));
     return results;
