@@ -75,7 +75,8 @@ bool process::leave() {
   return true;
 }
 
-process::process() : job(core::built_ins()), m_ends(std::make_shared<end_comparison>()) {}
+process::process()
+    : process_context(core::built_ins()), m_ends(std::make_shared<end_comparison>()) {}
 
 std::uint64_t process::random_key() {
   std::random_device device;

@@ -7,8 +7,8 @@
 
 #include "base/config/config.hpp"
 #include "core/communicator/communicator.hpp"
-#include "core/control/job.hpp"
 #include "core/control/launch.hpp"
+#include "core/control/process_context.hpp"
 #include "core/control/registry.hpp"
 #include "core/failure/finalize_barrier.hpp"
 #include "core/failure/setup_steps.hpp"
@@ -46,7 +46,8 @@ struct native_group {
 
 /// SuCL in this process, from start() to shut_down(). Communicators keep the object alive, so they
 /// can find out that it has ended.
-class SUCL_CORE_API process final : public job, public std::enable_shared_from_this<process> {
+class SUCL_CORE_API process final : public process_context,
+                                    public std::enable_shared_from_this<process> {
  public:
   /// Reads the configuration and starts the control plane and the backends. Collective over the
   /// job, which is the processes of `over`, that of `given`, or that of the launcher. Arguments may

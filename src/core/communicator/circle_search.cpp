@@ -5,7 +5,7 @@
 #include "base/log.hpp"
 #include "base/system/thread_state.hpp"
 #include "core/communicator/communicator.hpp"
-#include "core/control/job.hpp"
+#include "core/control/process_context.hpp"
 #include "core/operation/operation.hpp"
 #include "core/record/flight_recorder.hpp"
 
@@ -87,12 +87,12 @@ bool circle_search::is_blocked(std::int32_t thread) {
          base::waits_for_thread(thread);
 }
 
-circle_search::way circle_search::waits_in(std::size_t index) {
+circle_search::wait_kind circle_search::waits_in(std::size_t index) {
   const record_entry& e = m_owner.record().memory()->entries[index];
-  if (!is_posted(e)) return way::none;
-  if (is_blocking_call(e)) return way::in_call;
+  if (!is_posted(e)) return wait_kind::none;
+  if (is_blocking_call(e)) return wait_kind::in_call;
   const bool blocked = is_blocked(m_owner.record().caller_of(index));  // notes its trace
-  return blocked && m_quiet ? way::for_event : way::none;
+  return blocked && m_quiet ? wait_kind::for_event : wait_kind::none;
 }
 
 bool circle_search::poll(clock::time_point now) {
@@ -102,8 +102,8 @@ bool circle_search::poll(clock::time_point now) {
   m_last_traces = std::exchange(m_traces, {});
   for (std::size_t i = 0; i < record->entries.size(); ++i) {
     const record_entry& e = record->entries[i];
-    const way how = waits_in(i);
-    if (how == way::none) {
+    const wait_kind how = waits_in(i);
+    if (how == wait_kind::none) {
       m_waits.erase(i);
       continue;
     }
@@ -111,7 +111,7 @@ bool circle_search::poll(clock::time_point now) {
     const std::uint64_t serial = e.serial.load(std::memory_order_acquire);
     const std::uint32_t repeats = e.repeats.load(std::memory_order_relaxed);
     if (w.serial == serial && w.repeats == repeats) continue;
-    w = {serial, repeats, now, {now + long_wait, long_wait}, how == way::for_event};
+    w = {serial, repeats, now, {now + long_wait, long_wait}, how == wait_kind::for_event};
   }
   m_steps = m_owner.steps().waits_since(now - long_wait);
   if (m_steps.empty()) m_step_schedules.clear();

@@ -24,7 +24,7 @@
 namespace sucl::core {
 
 class communicator;
-class job;
+class process_context;
 
 /// What travels along the waits: from a rank that waits in a call to those that have not made it,
 /// and on along what these wait in.
@@ -57,7 +57,7 @@ class circle_search {
   using clock = std::chrono::steady_clock;
   using sender = std::function<void(int rank, const circle_message&)>;
 
-  explicit circle_search(job& owner) : m_owner(owner) {}
+  explicit circle_search(process_context& owner) : m_owner(owner) {}
 
   static constexpr std::chrono::milliseconds period{500};
 
@@ -90,8 +90,8 @@ class circle_search {
     std::set<step_path> along_steps;
   };
 
-  enum class way { none, in_call, for_event };
-  way waits_in(std::size_t index);
+  enum class wait_kind { none, in_call, for_event };
+  wait_kind waits_in(std::size_t index);
   bool is_blocked(std::int32_t thread);
   bool is_quiet(clock::time_point now);
   int only_peer(communicator& c, const record_entry& e) const;
@@ -107,7 +107,7 @@ class circle_search {
   bool waits(clock::time_point now) const;
   std::string describe_call(const record_entry& e, const communicator& c) const;
 
-  job& m_owner;
+  process_context& m_owner;
   std::map<std::size_t, wait> m_waits;          ///< by entry of the record: posted, not done
   std::vector<setup_steps::long_wait> m_steps;  ///< in which this rank waits
   std::map<step_path, schedule> m_step_schedules;

@@ -14,8 +14,8 @@
 
 namespace sucl::core {
 
-communicator::communicator(std::shared_ptr<job> owner, sucl_group* group, device_services device,
-                           communicator_role role)
+communicator::communicator(std::shared_ptr<process_context> owner, sucl_group* group,
+                           device_services device, communicator_role role)
     : m_is_part(role != communicator_role::of_program),
       m_is_flat(role == communicator_role::flat_part),
       m_context(std::move(owner), group, std::move(device)),
@@ -27,7 +27,7 @@ communicator::communicator(std::shared_ptr<job> owner, sucl_group* group, device
       m_memory(m_context, m_queue, m_calls),
       m_plans(m_context, m_queue),
       m_shrinking(m_context) {
-  job& of = *m_context.owner;
+  process_context& of = *m_context.owner;
   const auto* control = of.control();
   const int rank = control ? control->group_rank(group) : 0;
   const int size = control ? control->group_size(group) : 1;
@@ -284,7 +284,7 @@ void communicator::check_device() {
 
 void communicator::fail_everywhere(const error_info& info) {
   if (m_queue.failed_or_ended()) return;
-  job& of = *m_context.owner;
+  process_context& of = *m_context.owner;
   if (auto* peers = of.peers())
     peers->publish(id(), {info.code, label() + " has failed on rank " + std::to_string(rank()) +
                                          ": " + info.message});
@@ -348,7 +348,7 @@ void communicator::await_agreement() {
 // Before its memory is freed: ranks that wait for this one read it.
 void communicator::show_end(const communicator_end& e) {
   if (m_is_part || size() == 1) return;
-  job& of = *m_context.owner;
+  process_context& of = *m_context.owner;
   if (auto* peers = of.peers()) peers->end(id(), e);
   if (of.control()) of.notify_end(*this, e);
 }

@@ -50,7 +50,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
  public:
   /// Takes over `group`. Collective. A part is ended by the communicator that it is of, which is
   /// watched in its stead.
-  communicator(std::shared_ptr<job> owner, sucl_group* group, device_services device,
+  communicator(std::shared_ptr<process_context> owner, sucl_group* group, device_services device,
                communicator_role role = communicator_role::of_program);
   ~communicator();
   communicator(const communicator&) = delete;

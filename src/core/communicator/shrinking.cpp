@@ -67,7 +67,7 @@ std::shared_ptr<communicator> shrinking::run(const device_services& device) {
 
 // Whether all living members are ready. The failed ones are known afterwards.
 bool shrinking::agree(bool ready) {
-  job& of = *m_context.owner;
+  process_context& of = *m_context.owner;
   std::vector<std::uint8_t> failed = m_failed;
   failed.resize(m_context.where.members.size());
   sucl_agreement how{};
@@ -92,7 +92,7 @@ bool shrinking::agree(bool ready) {
 
 // A failure is kept in m_failure, for all members to agree on.
 void shrinking::make(const device_services& device) {
-  job& of = *m_context.owner;
+  process_context& of = *m_context.owner;
   m_failure.reset();
   try {
     sucl_group* group = nullptr;

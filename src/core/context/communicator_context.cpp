@@ -14,8 +14,8 @@ scratch_pool pool_of(const device_services& device) {
 
 }  // namespace
 
-communicator_context::communicator_context(std::shared_ptr<job> of, sucl_group* its_group,
-                                           device_services on)
+communicator_context::communicator_context(std::shared_ptr<process_context> of,
+                                           sucl_group* its_group, device_services on)
     : owner(std::move(of)), group(its_group), device(std::move(on)), scratch(pool_of(device)) {}
 
 }  // namespace sucl::core

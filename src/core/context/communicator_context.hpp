@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/context/device_services.hpp"
-#include "core/control/job.hpp"
+#include "core/control/process_context.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/exchange/topology.hpp"
 #include "core/record/flight_recorder.hpp"
@@ -24,9 +24,10 @@ namespace sucl::core {
 /// while the communicator is made. Afterwards only `backends`, `scratch` and `record` change; a
 /// thread needs the mutex of the communicator's issue_queue to use them. Outlives all parts.
 struct communicator_context {
-  communicator_context(std::shared_ptr<job> of, sucl_group* its_group, device_services on);
+  communicator_context(std::shared_ptr<process_context> of, sucl_group* its_group,
+                       device_services on);
 
-  std::shared_ptr<job> owner;
+  std::shared_ptr<process_context> owner;
   sucl_group* group;
   device_services device;
   topology where;

@@ -3,6 +3,7 @@
 #include "core/control/launch.hpp"
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 
 #include <charconv>
 #include <fstream>
@@ -40,17 +41,10 @@ class variables {
 
 constexpr std::int64_t max_ranks = 1 << 24, max_port = 65535;
 
-// FNV-1a: the same on every rank.
-std::uint64_t hash(const std::string& text) {
-  std::uint64_t value = 0xcbf29ce484222325u;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return value;
-}
-
 // Below the ports that systems give for any free port.
 std::uint16_t port_of_job(const std::string& name) {
   constexpr std::uint64_t first = 12000, ports = 20000;
-  return static_cast<std::uint16_t>(first + hash(name) % ports);
+  return static_cast<std::uint16_t>(first + base::fnv1a(name) % ports);
 }
 
 // The rank and the size that a launcher gives. An error is kept, to be reported to the other ranks.

@@ -1,12 +1,12 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "core/control/job.hpp"
+#include "core/control/process_context.hpp"
 
 #include "base/error.hpp"
 
 namespace sucl::core {
 
-void job::check_backends(const tune::table& t) const {
+void process_context::check_backends(const tune::table& t) const {
   for (const auto& row : t.rows)
     if (!m_settings.find_backend(row.backend))
       base::fail(errc::configuration,
@@ -14,7 +14,7 @@ void job::check_backends(const tune::table& t) const {
                  "Correct the name, or add [backends." + row.backend + "]");
 }
 
-std::uint64_t job::agree_on_id(const sucl_oob& oob, int size) {
+std::uint64_t process_context::agree_on_id(const sucl_oob& oob, int size) {
   // Rank 0 chooses, among the numbers that are its own: unique in the job, whatever other ranks
   // choose now.
   const std::uint64_t mine = m_ids.fetch_add(1) * static_cast<std::uint64_t>(m_size) +

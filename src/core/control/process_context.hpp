@@ -29,11 +29,11 @@ struct device_services;
 
 /// A process as its communicators see it: its rank in the job, its settings and its backends, and
 /// whom to call when something happens. `process` is the one implementation.
-class SUCL_CORE_API job {
+class SUCL_CORE_API process_context {
  public:
-  virtual ~job() = default;
-  job(const job&) = delete;
-  job& operator=(const job&) = delete;
+  virtual ~process_context() = default;
+  process_context(const process_context&) = delete;
+  process_context& operator=(const process_context&) = delete;
 
   int rank() const { return m_rank; }
   int size() const { return m_size; }
@@ -102,7 +102,8 @@ class SUCL_CORE_API job {
   /// What the progress thread does elsewhere, by a thread of the program that waits.
   virtual void poll_in_call() = 0;
 
-  explicit job(const std::vector<const built_in_backend*>& built_ins) : m_built_ins(&built_ins) {}
+  explicit process_context(const std::vector<const built_in_backend*>& built_ins)
+      : m_built_ins(&built_ins) {}
 
   base::config m_settings;
   std::shared_ptr<const tune::table> m_tuned;
