@@ -3,6 +3,7 @@
 #include "backends/composed/composed.hpp"
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/sizes.hpp"
 #include "plan/algorithms/algorithms.hpp"
 #include "plan/compose/composition.hpp"
@@ -135,10 +136,6 @@ plan::ordering order_of(const compile_request& r, op reduction, base::determinis
   return level == base::determinism::strict ? plan::ordering::fixed : plan::ordering::any;
 }
 
-std::uint64_t joined(std::uint64_t hash, std::uint64_t more) {
-  return (hash ^ more) * 0x100000001b3u;
-}
-
 }  // namespace
 
 draft_plan compose(const compile_request& r, int rank, int size, base::determinism level) {
@@ -171,7 +168,8 @@ void prove(draft_plan& d) {
                    : "Reduce once and multicast the result, or let every root reduce the same way");
   if (!v) v = plan::verify_or_fail(s);
   d.facts.text = describe(s, v);
-  d.identity = joined(joined(plan::hash(s), static_cast<std::uint64_t>(d.reduction)),
+  d.identity =
+      base::hash_with(base::hash_with(plan::hash(s), static_cast<std::uint64_t>(d.reduction)),
                       static_cast<std::uint64_t>(d.element));
 }
 

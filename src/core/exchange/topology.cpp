@@ -3,6 +3,7 @@
 #include "core/exchange/topology.hpp"
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/text.hpp"
 #include "core/exchange/processor_set.hpp"
 #include "core/exchange/rank_record.hpp"
@@ -26,13 +27,6 @@ namespace {
 void gather(const sucl_oob& oob, const void* mine, void* all, std::uint64_t bytes) {
   sucl_oob channel = oob;
   if (const auto status = services().oob_allgather(&channel, mine, all, bytes)) throw_last(status);
-}
-
-// FNV-1a: the same in every build.
-std::uint64_t hash(const std::string& text) {
-  std::uint64_t value = 0xcbf29ce484222325u;
-  for (const char byte : text) value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  return value;
 }
 
 // The first lines in which two texts differ, as "here, but there".
@@ -90,7 +84,7 @@ std::vector<std::string> exchange(const sucl_oob& oob, int size, const std::stri
 }
 
 void compare_settings(const sucl_oob& oob, int size, const std::string& mine) {
-  check_settings(oob, mine, exchange(oob, size, std::to_string(hash(mine))));
+  check_settings(oob, mine, exchange(oob, size, std::to_string(base::fnv1a(mine))));
 }
 
 std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_rank) {
@@ -129,7 +123,7 @@ rank_record record_of(const self_description& self) {
   r.version = SUCL_VERSION_STRING;
   r.representation = number_representation();
   r.processors = processor_set::own().text();
-  r.settings = hash(self.settings);
+  r.settings = base::fnv1a(self.settings);
   r.job = self.job;
   r.world_rank = self.world_rank;
   r.wrong = self.failure;
