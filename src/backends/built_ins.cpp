@@ -4,15 +4,17 @@
 
 namespace sucl::core {
 
-const built_in_backend& plan_built_in();
-const built_in_backend& message_built_in();
-const built_in_backend& kernel_built_in();
-const built_in_backend& hierarchical_built_in();
+#define SUCL_BUILT_IN_BACKEND(folder, name, ...) const built_in_backend& name##_built_in();
+#include "base/config/built_in_backends.def"
+#undef SUCL_BUILT_IN_BACKEND
 const built_in_backend& self_built_in();
 
 const built_in_list& built_ins() {
-  static const built_in_list all{&plan_built_in(), &message_built_in(), &kernel_built_in(),
-                                 &hierarchical_built_in(), &self_built_in()};
+  static const built_in_list all{
+#define SUCL_BUILT_IN_BACKEND(folder, name, ...) &name##_built_in(),
+#include "base/config/built_in_backends.def"
+#undef SUCL_BUILT_IN_BACKEND
+      &self_built_in()};
   return all;
 }
 

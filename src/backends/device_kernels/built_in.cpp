@@ -62,6 +62,12 @@ class kernel_built_in_comm final : public built_in_comm {
   }
   bool free(void* memory) override { return m_kernels.memory().remove(memory); }
 
+  // Kernels of groups, and those beside which something is copied.
+  bool needs_addresses(const sucl_operation& o) const override {
+    return o.kind == SUCL_KIND_GROUP || needs_bounce_buffer(o) ||
+           (o.kind == SUCL_KIND_SENDRECV && (o.flags & SUCL_FLAG_IN_PLACE) != 0);
+  }
+
   bool begin_capture() override { return m_kernels.begin_capture(); }
   captured_kernels end_capture() override { return m_kernels.end_capture(); }
   bool may_replay(const captured_kernels& c) const override { return m_kernels.may_replay(c); }
@@ -192,7 +198,7 @@ class kernel_built_in_backend final : public built_in_backend {
 
 }  // namespace
 
-const built_in_backend& kernel_built_in() {
+const built_in_backend& kernels_built_in() {
   static const kernel_built_in_backend it;
   return it;
 }

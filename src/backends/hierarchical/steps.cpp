@@ -8,6 +8,10 @@
 namespace sucl::core {
 namespace {
 
+// The phases of an operation: what a node's ranks do before its data goes to other nodes, what the
+// leaders of nodes do with each other, and what a node's ranks do with what has come.
+constexpr int on_node_first = 0, between_nodes = 1, on_node_last = 2;
+
 using area = step_memory::area;
 
 constexpr int phases = 3;
@@ -83,44 +87,48 @@ struct planner {
   // Steps within the node on messages that are cut into slices.
   void reduce_to_slices(step_memory to) {
     if (even())
-      return void(add(0, level::node, SUCL_KIND_REDUCE_SCATTER_BLOCK, mine(), input(), to));
-    add(0, level::node, SUCL_KIND_REDUCE_SCATTER, 0, input(), to).recv = {keep_slices().counts};
+      return void(
+          add(on_node_first, level::node, SUCL_KIND_REDUCE_SCATTER_BLOCK, mine(), input(), to));
+    add(on_node_first, level::node, SUCL_KIND_REDUCE_SCATTER, 0, input(), to).recv = {
+        keep_slices().counts};
   }
   void share_slices(step_memory from) {
     const bool there = from == recv(first());
-    auto& s = add(2, level::node, even() ? SUCL_KIND_ALLGATHER : SUCL_KIND_ALLGATHERV, mine(),
-                  there ? nowhere() : from, recv());
+    auto& s = add(on_node_last, level::node, even() ? SUCL_KIND_ALLGATHER : SUCL_KIND_ALLGATHERV,
+                  mine(), there ? nowhere() : from, recv());
     s.in_place = there;
     if (!even()) s.recv = keep_slices();
   }
   void collect_slices(step_memory from) {
-    auto& s = add(2, level::node, even() ? SUCL_KIND_GATHER : SUCL_KIND_GATHERV, mine(), from,
-                  at_root() ? recv() : nowhere(), root_local());
+    auto& s = add(on_node_last, level::node, even() ? SUCL_KIND_GATHER : SUCL_KIND_GATHERV, mine(),
+                  from, at_root() ? recv() : nowhere(), root_local());
     if (!even()) s.recv = keep_slices();
   }
 
   void barrier() {
-    if (!w.alone()) add(0, level::node, SUCL_KIND_BARRIER, 0, {}, {});
-    if (w.local == 0) add(1, level::across, SUCL_KIND_BARRIER, 0, {}, {});
-    if (!w.alone()) add(2, level::node, SUCL_KIND_BARRIER, 0, {}, {});
+    if (!w.alone()) add(on_node_first, level::node, SUCL_KIND_BARRIER, 0, {}, {});
+    if (w.local == 0) add(between_nodes, level::across, SUCL_KIND_BARRIER, 0, {}, {});
+    if (!w.alone()) add(on_node_last, level::node, SUCL_KIND_BARRIER, 0, {}, {});
   }
 
   void allreduce() {
     if (slices > 1) return allreduce_slices();
     const bool leads = w.local == 0;
     if (!w.alone())
-      add(0, level::node, SUCL_KIND_REDUCE, o.count, input(), leads ? recv() : nowhere());
+      add(on_node_first, level::node, SUCL_KIND_REDUCE, o.count, input(),
+          leads ? recv() : nowhere());
     if (leads)
-      add(1, level::across, SUCL_KIND_ALLREDUCE, o.count, w.alone() ? input() : recv(), recv());
+      add(between_nodes, level::across, SUCL_KIND_ALLREDUCE, o.count, w.alone() ? input() : recv(),
+          recv());
     if (!w.alone())
-      add(2, level::node, SUCL_KIND_BROADCAST, o.count, leads ? recv() : nowhere(),
+      add(on_node_last, level::node, SUCL_KIND_BROADCAST, o.count, leads ? recv() : nowhere(),
           leads ? nowhere() : recv());
   }
   void allreduce_slices() {
     // In place the input is read until the first step is over.
     const step_memory slice = in_place() ? scratch(0, mine()) : recv(first());
     reduce_to_slices(slice);
-    if (mine() > 0) add(1, level::across, SUCL_KIND_ALLREDUCE, mine(), slice, slice);
+    if (mine() > 0) add(between_nodes, level::across, SUCL_KIND_ALLREDUCE, mine(), slice, slice);
     share_slices(slice);
   }
 
@@ -133,15 +141,16 @@ struct planner {
       result = recv();
     else if (leads && !w.alone())
       result = scratch(0, o.count);
-    if (!w.alone()) add(0, level::node, SUCL_KIND_REDUCE, o.count, input(), result, leader);
+    if (!w.alone())
+      add(on_node_first, level::node, SUCL_KIND_REDUCE, o.count, input(), result, leader);
     if (leads)
-      add(1, level::across, SUCL_KIND_REDUCE, o.count, w.alone() ? input() : result,
+      add(between_nodes, level::across, SUCL_KIND_REDUCE, o.count, w.alone() ? input() : result,
           by_root() ? result : nowhere(), root_node());
     if (!by_root() || leader == root_local()) return;
     std::vector<std::uint64_t> counts(static_cast<std::size_t>(ranks_here()), 0);
     const std::ptrdiff_t displs = keep(counts);
     counts[static_cast<std::size_t>(leader)] = o.count;
-    add(2, level::node, SUCL_KIND_GATHERV, leads ? o.count : 0, result,
+    add(on_node_last, level::node, SUCL_KIND_GATHERV, leads ? o.count : 0, result,
         at_root() ? recv() : nowhere(), root_local())
         .recv = {keep(counts), displs};
   }
@@ -149,8 +158,8 @@ struct planner {
     const step_memory slice = mine() > 0 ? scratch(0, mine()) : nowhere();
     reduce_to_slices(slice);
     if (mine() > 0)
-      add(1, level::across, SUCL_KIND_REDUCE, mine(), slice, by_root() ? slice : nowhere(),
-          root_node());
+      add(between_nodes, level::across, SUCL_KIND_REDUCE, mine(), slice,
+          by_root() ? slice : nowhere(), root_node());
     if (by_root()) collect_slices(slice);
   }
 
@@ -167,15 +176,15 @@ struct planner {
     const int leader = root_leader();
     // The root's own node first, unless the root is the leader that sends to the others.
     const bool ahead = slices > 1 || leader != root_local();
-    if (ahead && by_root() && !w.alone()) broadcast_here(0, root_local());
+    if (ahead && by_root() && !w.alone()) broadcast_here(on_node_first, root_local());
     const bool leads = slices > 1 ? mine() > 0 : w.local == leader;
     const std::uint64_t at = slices > 1 ? first() : 0;
     if (leads)
-      add(1, level::across, SUCL_KIND_BROADCAST, slices > 1 ? mine() : o.count,
+      add(between_nodes, level::across, SUCL_KIND_BROADCAST, slices > 1 ? mine() : o.count,
           by_root() ? whole(at) : nowhere(), by_root() ? nowhere() : recv(at), root_node());
     if ((ahead && by_root()) || w.alone()) return;
     if (slices > 1) return share_slices(recv(first()));
-    broadcast_here(2, leader);
+    broadcast_here(on_node_last, leader);
   }
 
   // The blocks of an operation, by rank.
@@ -224,8 +233,8 @@ struct planner {
     const auto me = static_cast<std::size_t>(w.rank);
     const bool leads = w.local == 0, together = nodes_lie_together();
     const step_memory block = recv(all.displs[me]);
-    auto& s = add(0, level::node, together ? SUCL_KIND_GATHER : SUCL_KIND_GATHERV, all.counts[me],
-                  in_place() ? block : send(), nowhere());
+    auto& s = add(on_node_first, level::node, together ? SUCL_KIND_GATHER : SUCL_KIND_GATHERV,
+                  all.counts[me], in_place() ? block : send(), nowhere());
     if (!leads) return;
     s.to = together ? block : recv();
     if (in_place()) s.from = {}, s.in_place = true;
@@ -234,7 +243,7 @@ struct planner {
   void share_block(std::uint64_t count, std::uint64_t at) {
     const bool leads = w.local == 0;
     if (count > 0)
-      add(2, level::node, SUCL_KIND_BROADCAST, count, leads ? recv(at) : nowhere(),
+      add(on_node_last, level::node, SUCL_KIND_BROADCAST, count, leads ? recv(at) : nowhere(),
           leads ? nowhere() : recv(at));
   }
   // In round k each leader gives the k-th of the blocks that its node has together.
@@ -263,7 +272,7 @@ struct planner {
                         std::all_of(round.counts.begin(), round.counts.end(),
                                     [&](std::uint64_t c) { return c == round.counts[0]; });
       const bool there = in_place() || !w.alone() || round.counts[n] == 0;
-      auto& s = add(1, level::across, same ? SUCL_KIND_ALLGATHER : SUCL_KIND_ALLGATHERV,
+      auto& s = add(between_nodes, level::across, same ? SUCL_KIND_ALLGATHER : SUCL_KIND_ALLGATHERV,
                     round.counts[n], there ? nowhere() : send(), recv());
       s.in_place = there;
       if (!same) s.recv = keep(round);
@@ -288,15 +297,16 @@ struct planner {
     if (!direct) combine(all, combined);
     if (leads) {
       const bool same = std::all_of(sums.begin(), sums.end(), [&](auto n) { return n == sums[0]; });
-      add(1, level::across, same ? SUCL_KIND_REDUCE_SCATTER_BLOCK : SUCL_KIND_REDUCE_SCATTER,
-          same ? own : 0, direct ? input() : combined, result)
+      add(between_nodes, level::across,
+          same ? SUCL_KIND_REDUCE_SCATTER_BLOCK : SUCL_KIND_REDUCE_SCATTER, same ? own : 0,
+          direct ? input() : combined, result)
           .recv.counts = same ? step_arrays::none : keep(sums);
     }
     if (!w.alone()) scatter_here(of_this_node(all), leads ? result : nowhere());
   }
   void scatter_here(const blocks& here, step_memory from) {
     const bool even = o.kind == SUCL_KIND_REDUCE_SCATTER_BLOCK;
-    auto& s = add(2, level::node, even ? SUCL_KIND_SCATTER : SUCL_KIND_SCATTERV,
+    auto& s = add(on_node_last, level::node, even ? SUCL_KIND_SCATTER : SUCL_KIND_SCATTERV,
                   here.counts[static_cast<std::size_t>(w.local)], from, recv());
     if (even || w.local != 0) return;
     std::vector<std::uint64_t> dense(here.counts.size(), 0);
@@ -306,7 +316,7 @@ struct planner {
   // Reduces to the leader, where the blocks of each node come to lie together.
   void combine(const blocks& all, step_memory to) {
     if (w.consecutive)
-      return void(add(0, level::node, SUCL_KIND_REDUCE, sum(all.counts), input(), to));
+      return void(add(on_node_first, level::node, SUCL_KIND_REDUCE, sum(all.counts), input(), to));
     std::uint64_t next = 0;
     for (std::size_t n = 0; n < w.ranks_on.size(); ++n)
       for (int r = 0; r < ranks(); ++r) {
@@ -315,7 +325,7 @@ struct planner {
         step_memory from = input(), there = to;
         from.at += all.displs[i];
         if (there.where != area::none) there.at += next;
-        add(0, level::node, SUCL_KIND_REDUCE, all.counts[i], from, there);
+        add(on_node_first, level::node, SUCL_KIND_REDUCE, all.counts[i], from, there);
         next += all.counts[i];
       }
   }

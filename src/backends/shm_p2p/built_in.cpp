@@ -74,7 +74,7 @@ class message_built_in_backend final : public built_in_backend {
 
 }  // namespace
 
-const built_in_backend& message_built_in() {
+const built_in_backend& messages_built_in() {
   static const message_built_in_backend it;
   return it;
 }

@@ -41,7 +41,7 @@ class plan_comm final : public built_in_comm {
   const call_board* board() const override { return &board_of(m_plans); }
   bool meets_alarm() const override { return core::meets_alarm(m_plans); }
   bool ends_in_order() const override { return true; }
-  bool settled() const override { return converged(m_plans); }
+  bool followed() const override { return converged(m_plans); }
 
   std::shared_ptr<prepared_run> prepare(const sucl_operation& o) override {
     return prepare_run(m_plans, o);

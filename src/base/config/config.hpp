@@ -25,6 +25,15 @@ struct platform_entry {
   std::vector<std::string> adaptivecpp;  ///< enumerators of sycl::backend in AdaptiveCpp
 };
 
+/// What a backend is to the others.
+enum class backend_role {
+  executor,         ///< it executes operations
+  reference,        ///< it executes what no other does: MPI
+  memory_provider,  ///< it shares memory among the ranks of a node, and executes what a rule or a
+                    ///< platform names it for
+  network           ///< it moves data between nodes where there is no MPI
+};
+
 /// A backend that may be loaded.
 struct backend_entry {
   std::string name;
@@ -32,7 +41,13 @@ struct backend_entry {
   std::vector<std::string> platforms;  ///< canonical names; "*" for every platform
   bool enabled = true;
   std::vector<std::pair<std::string, std::string>> settings;  ///< handed to the backend as they are
+  backend_role role = backend_role::executor;
+  bool recipes = false;    ///< rows of tuning tables may give it recipes, slices, symmetric memory
+  bool protocols = false;  ///< rows of tuning tables may give it protocols
 };
+
+/// The backends that exist without being configured.
+SUCL_CORE_API std::vector<backend_entry> known_backends();
 
 /// A selection rule: what it applies to, and the backends it wants, the best one first.
 struct rule {
@@ -125,6 +140,10 @@ struct config {
   std::vector<std::string> warnings;  ///< for the log, once a job: suspicious, not wrong
 
   SUCL_CORE_API const backend_entry* find_backend(std::string_view name) const noexcept;
+  /// The first backend of this role, enabled or not; null: there is none.
+  SUCL_CORE_API const backend_entry* find_backend(backend_role role) const noexcept;
+  /// Whether the backend of this name has this role.
+  SUCL_CORE_API bool has_role(std::string_view name, backend_role role) const noexcept;
 };
 
 /// Environment variables as names and values.

@@ -423,28 +423,6 @@ std::vector<std::string> keys_below(std::string_view prefix) {
   return names;
 }
 
-std::vector<platform_entry> built_in_platforms() {
-  return {{"cuda", {"ext_oneapi_cuda"}, {"cuda"}},
-          {"hip", {"ext_oneapi_hip"}, {"hip"}},
-          {"level_zero", {"ext_oneapi_level_zero"}, {"level_zero"}},
-          {"opencl", {"opencl"}, {"ocl"}},
-          {"cpu", {"ext_oneapi_native_cpu"}, {"omp"}},
-          {"host", {}, {}}};
-}
-
-std::vector<backend_entry> built_in_backends() {
-  return {{"nccl", "", {"cuda"}, true, {}},
-          {"rccl", "", {"hip"}, true, {}},
-          {"mpi", "", {"*"}, true, {}},
-          {"plan", "", {"*"}, true, {}},
-          {"messages", "", {"*"}, true, {}},
-          {"ipc", "", {}, true, {}},
-          {"kernels", "", {"cuda", "hip"}, true, {}},
-          {"hierarchical", "", {"*"}, true, {}},
-          {"fabric", "", {}, true, {}},
-          {"mock", "", {}, false, {}}};
-}
-
 bool foreign_variable(std::string_view name) {
   // A star at the end stands for any rest. SUCL_MPI is the compiler wrapper of the build.
   constexpr std::array<std::string_view, 21> others{

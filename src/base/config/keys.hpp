@@ -66,9 +66,8 @@ const key_row* find_key(std::string_view name);
 /// The last parts of the keys that begin with `prefix`, which ends in a dot or is empty.
 std::vector<std::string> keys_below(std::string_view prefix);
 
-/// The entries that exist without being configured.
+/// The platforms that exist without being configured.
 std::vector<platform_entry> built_in_platforms();
-std::vector<backend_entry> built_in_backends();
 
 /// Whether a variable of this name belongs to another part of SuCL.
 bool foreign_variable(std::string_view name);

@@ -67,7 +67,7 @@ void load_chosen_file(draft& d, const std::string& path, const variables& enviro
 
 void set_defaults(draft& d) {
   d.c.platforms = built_in_platforms();
-  d.c.backends = built_in_backends();
+  d.c.backends = known_backends();
   for (const auto& row : config_keys())
     if (!row.group() && !row.in_entry())
       apply(d, row, {&d.c}, row.name, {{row.fallback}, {"default"}, "default"});

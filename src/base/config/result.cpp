@@ -51,7 +51,7 @@ void check_platforms(const draft& d) {
 // An entry that only disables a backend must name an existing one.
 void check_disabled_backends(const draft& d) {
   words known;
-  for (const auto& b : built_in_backends()) known.push_back(b.name);
+  for (const auto& b : known_backends()) known.push_back(b.name);
   for (const auto& b : d.c.backends) {
     const bool described = !b.path.empty() || b.platforms != words{"*"} || !b.settings.empty();
     if (b.enabled || described || std::find(known.begin(), known.end(), b.name) != known.end())
@@ -143,6 +143,17 @@ void complete(draft& d) {
   check_disabled_backends(d);
   enable_named_backends(d);
   add_rows(d);
+}
+
+const backend_entry* config::find_backend(backend_role role) const noexcept {
+  for (const backend_entry& b : backends)
+    if (b.role == role) return &b;
+  return nullptr;
+}
+
+bool config::has_role(std::string_view name, backend_role role) const noexcept {
+  const backend_entry* b = find_backend(name);
+  return b && b->role == role;
 }
 
 const backend_entry* config::find_backend(std::string_view name) const noexcept {

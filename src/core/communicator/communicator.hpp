@@ -131,6 +131,10 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
 
   /// Whether an operation would go to a backend that launches kernels.
   bool launches(const sucl_operation& record) { return m_streams.launches(record); }
+  /// Whether they are for post_launch(), and need the addresses of their memory then.
+  bool launches_by_address(const sucl_operation& record) {
+    return m_streams.launches_by_address(record);
+  }
   /// Whether the operation is for post_launch() instead.
   static bool launches(const ticket& t) { return t.get()->via->traits.launches; }
   /// The same for a backend that launches kernels: in the thread that has issued the operation, at

@@ -35,6 +35,13 @@ bool stream_path::launches(const sucl_operation& record) {
   return m_context.backends.choose(record, false).traits.launches;
 }
 
+bool stream_path::launches_by_address(const sucl_operation& record) {
+  const auto lock = m_queue.lock();
+  m_queue.throw_if_ended();
+  const backend_instance& c = m_context.backends.choose(record, false);
+  return c.traits.launches && c.own && c.own->needs_addresses(record);
+}
+
 bool stream_path::stages(const sucl_operation& message) {
   const auto lock = m_queue.lock();
   m_queue.throw_if_ended();

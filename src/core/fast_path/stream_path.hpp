@@ -29,6 +29,7 @@ class SUCL_CORE_API stream_path {
   bool would_order_on_stream(const sucl_operation& record);
   void post_on_stream(const ticket& t, void* stream) noexcept;
   bool launches(const sucl_operation& record);
+  bool launches_by_address(const sucl_operation& record);
   bool stages(const sucl_operation& message);
   bool capture(captured_operations& into, const sucl_operation& record, const layouts& layout,
                void* target, bool is_stream);

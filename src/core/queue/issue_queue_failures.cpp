@@ -160,7 +160,7 @@ void issue_queue::await_mismatch_reports() {
   m_context.backends.compare_calls();
   const auto until = clock::now() + longest;
   backoff rest(m_context.owner->settings().progress.spin_us);
-  while (!m_context.backends.settled() && clock::now() < until) rest.after(0);
+  while (!m_context.backends.followed() && clock::now() < until) rest.after(0);
   if (m_context.backends.mismatched()) give_up_mismatched(!m_entered);
 }
 

@@ -13,11 +13,17 @@
 namespace sucl::core {
 namespace {
 
+using role = base::backend_role;
+
 std::string platform_of(const topology& where) {
   const auto& first = where.members.front().platform;
   const bool same = std::all_of(where.members.begin(), where.members.end(),
                                 [&](const member& m) { return m.platform == first; });
   return same ? first : mixed_platforms;
+}
+
+const base::backend_entry* enabled(const base::backend_entry* entry) {
+  return entry && entry->enabled ? entry : nullptr;
 }
 
 void add_network_settings(const base::config& settings, backend_source& source) {
@@ -58,8 +64,11 @@ backend_creation::backend_creation(const base::config& config, registry& known,
       m_platform(platform_of(ranks)) {}
 
 const base::backend_entry* backend_creation::entry_of(const char* name) const {
-  const base::backend_entry* entry = settings.find_backend(name);
-  return entry && entry->enabled ? entry : nullptr;
+  return enabled(settings.find_backend(name));
+}
+
+const base::backend_entry* backend_creation::entry_of(role of) const {
+  return enabled(settings.find_backend(of));
 }
 
 std::string backend_creation::not_for_platform(const char* name) const {
@@ -73,19 +82,17 @@ std::string backend_creation::not_for_platform(const char* name) const {
   return serves ? "" : "not for platform " + m_platform;
 }
 
-const char* backend_creation::last_resort() const {
-  const bool mpi = entry_of(reference_backend) && no_mpi(oob.bootstrap).empty();
-  return mpi ? reference_backend : network_backend_name;
+base::backend_role backend_creation::last_resort() const {
+  const bool mpi = entry_of(role::reference) && no_mpi(oob.bootstrap).empty();
+  return mpi ? role::reference : role::network;
 }
 
 std::string backend_creation::no_need_of_network() const {
-  const base::backend_entry* entry = entry_of(network_backend_name);
+  const base::backend_entry* entry = entry_of(role::network);
   if (!entry) return "not enabled";
-  if (!entry->platforms.empty()) return not_for_platform(network_backend_name);
-  if (some_rule_names(network_backend_name) || settings.default_backend == network_backend_name)
-    return {};
-  if (last_resort() != std::string_view(network_backend_name))
-    return "MPI executes what nothing else does";
+  if (!entry->platforms.empty()) return not_for_platform(entry->name.c_str());
+  if (some_rule_names(entry->name.c_str()) || settings.default_backend == entry->name) return {};
+  if (last_resort() != role::network) return "MPI executes what nothing else does";
   if (size() == 1) return "the process is alone";
   return where.nodes == 1 && no_host_memory().empty() ? "all ranks share memory" : "";
 }
@@ -168,11 +175,11 @@ sucl_comm_info backend_creation::info(sucl_oob* own) const {
 
 backend_source backend_creation::source_of(const base::backend_entry& entry) const {
   backend_source source{entry.name, entry.path, entry.settings};
-  if (entry.name == reference_backend && oob.bootstrap) {
+  if (entry.role == role::reference && oob.bootstrap) {
     if (source.file.empty()) source.file = control_plane_file(settings, oob.bootstrap->name);
     source.settings.emplace_back("device_memory", settings.mpi.device_memory);
   }
-  if (entry.name == network_backend_name) add_network_settings(settings, source);
+  if (entry.role == role::network) add_network_settings(settings, source);
   return source;
 }
 
@@ -202,9 +209,10 @@ bool backend_creation::reads() {
 }
 
 std::string backend_creation::no_shared_memory() const {
-  return memory_provider.table ? ""
-                               : "no memory is shared: " + std::string(memory_backend_name) + ": " +
-                                     no_memory_provider;
+  return memory_provider.table
+             ? ""
+             : "no memory is shared: " + settings.find_backend(role::memory_provider)->name + ": " +
+                   no_memory_provider;
 }
 
 bool backend_creation::stages() const {

@@ -88,12 +88,13 @@ class backend_creation {
   const std::string& platform() const { return m_platform; }
 
   /// The backend that executes what no other does: that of MPI, or without it that of the network.
-  const char* last_resort() const;
+  base::backend_role last_resort() const;
   /// Why the backend of the network is not needed; empty: it is.
   std::string no_need_of_network() const;
 
   /// The settings of a backend; null: it is not in the configuration, or not enabled.
   const base::backend_entry* entry_of(const char* name) const;
+  const base::backend_entry* entry_of(base::backend_role role) const;
   /// Why no operation goes to a backend; empty: some may, by a rule, its platforms or a default.
   std::string not_for_platform(const char* name) const;
   bool some_rule_names(const char* name) const;

@@ -14,6 +14,8 @@
 namespace sucl::core {
 namespace {
 
+using role = base::backend_role;
+
 constexpr const char* mpi_hint =
     "Start the program with mpiexec or `sucl run --launcher mpi`, with one rank in each process, "
     "so that MPI executes what nothing else does; communicator.explain() says why each backend was "
@@ -44,10 +46,11 @@ std::string memory_users(const built_in_list& built_ins) {
   return text;
 }
 
-std::size_t index_of(const base::config& settings, const std::string& name) {
-  const auto found = std::find_if(settings.backends.begin(), settings.backends.end(),
-                                  [&](const base::backend_entry& e) { return e.name == name; });
-  return static_cast<std::size_t>(found - settings.backends.begin());
+// Of a backend by its name or role; the end of the list if there is none.
+std::size_t index_of(const base::config& settings, auto key) {
+  const base::backend_entry* found = settings.find_backend(key);
+  return found ? static_cast<std::size_t>(found - settings.backends.data())
+               : settings.backends.size();
 }
 
 // Where devices are unlike the query is for any memory that a rank of the operation may have, so
@@ -98,18 +101,18 @@ void backend_set::create(const base::config& settings, registry& backends,
       m_obstacles[i] = "not enabled";
     else if (is_built_in(entry.name))
       continue;  // come last: they use another one
-    else if (entry.name == network_backend_name)
+    else if (entry.role == role::network)
       continue;  // once it is known whether the ranks share memory
-    else if (entry.name == memory_backend_name && !wants_memory(settings, built_ins))
+    else if (entry.role == role::memory_provider && !wants_memory(settings, built_ins))
       m_obstacles[i] = "no backend that uses it is enabled: " + memory_users(built_ins);
-    else if (entry.name != memory_backend_name)
+    else if (entry.role != role::memory_provider)
       m_obstacles[i] = c.not_for_platform(entry.name.c_str());
-    if (m_obstacles[i].empty() && entry.name == reference_backend)
+    if (m_obstacles[i].empty() && entry.role == role::reference)
       m_obstacles[i] = no_mpi(oob.bootstrap);
     if (m_obstacles[i].empty()) m_obstacles[i] = try_create(c, entry);
     if (m_obstacles[i].empty()) m_by_index[i] = static_cast<int>(m_all.size()) - 1;
   }
-  const std::size_t memory = index_of(settings, memory_backend_name);
+  const std::size_t memory = index_of(settings, role::memory_provider);
   if (memory < settings.backends.size() && m_by_index[memory] >= 0)
     m_memory_provider = m_all[static_cast<std::size_t>(m_by_index[memory])].via;
   c.memory_provider = m_memory_provider;
@@ -122,15 +125,15 @@ void backend_set::create(const base::config& settings, registry& backends,
     m_table = compile(settings, scope, built_ins, around.tuned);
   }
   // The one that only provides memory is no backend for operations.
-  const bool none = std::all_of(m_all.begin(), m_all.end(), [](const backend_instance& one) {
-    return one.name == memory_backend_name;
+  const bool none = std::all_of(m_all.begin(), m_all.end(), [&](const backend_instance& one) {
+    return settings.has_role(one.name, role::memory_provider);
   });
   if (oob.bootstrap) m_no_mpi = no_mpi(oob.bootstrap);
   if (none) refuse_all(c);
 }
 
 void backend_set::create_network(backend_creation& c) {
-  const std::size_t i = index_of(c.settings, network_backend_name);
+  const std::size_t i = index_of(c.settings, role::network);
   if (i == c.settings.backends.size()) return;
   std::string& obstacle = m_obstacles[i];
   obstacle = c.no_need_of_network();
@@ -164,7 +167,8 @@ void backend_set::refuse_all(const backend_creation& c) const {
     const std::string message =
         "the ranks of the communicator are on " + std::to_string(c.where.nodes) +
         " nodes, and nothing moves data between nodes: " + m_no_mpi +
-        (network.message.empty() ? "" : "; " + std::string(network_backend_name) + ": ") +
+        (network.message.empty() ? ""
+                                 : "; " + c.settings.find_backend(role::network)->name + ": ") +
         network.message;
     base::fail(errc::unavailable, message,
                network.hint.empty() ? mpi_hint : network.hint + " Or: " + mpi_hint);
@@ -257,7 +261,7 @@ std::string backend_set::try_create(backend_creation& c, const base::backend_ent
   made.name = source.name;
   auto info = c.info(&c.split_oob());
   // The one that provides memory needs none, and each costs one of the few thousand that MPI has.
-  if (source.name != memory_backend_name) info.native_comm = c.around.native_comm();
+  if (entry.role != role::memory_provider) info.native_comm = c.around.native_comm();
   made.via = {handle->table, handle->state, nullptr};
   const auto status = handle->table->comm_create(handle->state, &info, &made.via.comm);
   error_info problem = status ? take_last(status) : error_info{};
@@ -268,11 +272,11 @@ std::string backend_set::try_create(backend_creation& c, const base::backend_ent
     c.drop_last_oob();
     if (status && why) *why = problem;
     // Without it much could not be executed, and the program can end what it lacks room for.
-    if (source.name == reference_backend) refuse_reference(problem);
+    if (entry.role == role::reference) refuse_reference(problem);
     if (v.no_memory && c.around.native_device) throw error(*v.no_memory);
     return status ? problem.message : "its communicator cannot be made on every rank";
   }
-  if (source.name != memory_backend_name) add_layers(c, made);
+  if (entry.role != role::memory_provider) add_layers(c, made);
   made.formats = std::make_unique<transfer_formats>(made.via, m_platform, m_strict);
   m_all.push_back(std::move(made));
   return {};
@@ -459,9 +463,9 @@ void backend_set::compare_calls() {
     if (c.own) c.own->compare_calls();
 }
 
-bool backend_set::settled() const {
+bool backend_set::followed() const {
   return std::all_of(m_all.begin(), m_all.end(),
-                     [](const backend_instance& c) { return !c.own || c.own->settled(); });
+                     [](const backend_instance& c) { return !c.own || c.own->followed(); });
 }
 
 void backend_set::abort() {

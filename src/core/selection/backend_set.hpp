@@ -83,7 +83,7 @@ class backend_set {
   void compare_calls();
   bool compares_calls() const { return m_compares; }
   /// Whether the other ranks have followed what this one has begun.
-  bool settled() const;
+  bool followed() const;
 
   /// Throws what work on a device has found wrong, or what failed in the steps of earlier
   /// operations, if they were not reported.

@@ -3,8 +3,8 @@
 
 /// @file
 /// The one interface of the backends that are part of the library. What is not in it the core does
-/// not know of them: a new one is a folder in src/backends and a line in
-/// src/backends/built_ins.cpp.
+/// not know of them: a new one is a folder in src/backends and a row in
+/// src/base/config/built_in_backends.def.
 #pragma once
 
 #include "base/config/determinism.hpp"
@@ -92,12 +92,16 @@ class built_in_comm {
     if (const call_board* b = board()) b->report_mismatch(what);
   }
   /// Whether the other ranks have followed what this one has begun, or a mismatch was found.
-  virtual bool settled() const { return true; }
+  virtual bool followed() const { return true; }
   /// Makes kernels end that may wait for ranks that have called something else.
   virtual void end_kernels() {}
 
   /// Whether an operation of the host can be ordered on a native stream now.
   virtual bool orders_on_stream(const sucl_operation&) { return true; }
+
+  /// Of a backend that launches kernels: whether it has to know the addresses of this operation's
+  /// memory when it launches them. Those of buffers are known to a command of the device only.
+  virtual bool needs_addresses(const sucl_operation&) const { return false; }
 
   /// Whether commands of post() that go to a graph of the device may be replayed: those between
   /// begin_capture(), which says whether it can be, and end_capture(). Nothing of them runs.

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 static_assert(sizeof(call_signature) % word_bytes == 0);
 
-constexpr std::uint64_t being_written = 1, there = 2;
+constexpr std::uint64_t text_in_progress = 1, text_written = 2;
 
 // Noted calls whose histories a rank remembers, for those that come later.
 constexpr std::uint64_t remembered = 4096;
@@ -33,19 +33,20 @@ void call_board::write(std::byte* entry, std::uint64_t& shown, const call_signat
   std::array<std::uint64_t, sizeof(call_signature) / word_bytes> words;
   std::memcpy(words.data(), &call, sizeof call);
   word(entry).store(0, std::memory_order_relaxed);
-  // A reader that sees one of these knows that the entry is being written.
+  // Release: a reader that sees one of these sees the 0 when it takes the mark again.
   for (std::size_t i = 0; i < words.size(); ++i)
     word(entry + (i + 1) * word_bytes).store(words[i], std::memory_order_release);
   shown = call.hash;
 }
 
 // Nothing where that rank does not show this call, or is about to show another one.
-std::optional<call_board::seen> call_board::read(std::size_t rank, std::uint64_t number) const {
+std::optional<call_board::shown_call> call_board::read(std::size_t rank,
+                                                       std::uint64_t number) const {
   std::byte* entry = m_parts[rank] ? m_parts[rank] + entry_at(number) : nullptr;
   if (!entry) return std::nullopt;
   const std::uint64_t mark = word(entry).load(std::memory_order_acquire);
   if (mark >> 32 != static_cast<std::uint32_t>(number)) return std::nullopt;
-  seen result;
+  shown_call result;
   result.history = static_cast<std::uint32_t>(mark);
   std::array<std::uint64_t, sizeof(call_signature) / word_bytes> words;
   for (std::size_t i = 0; i < words.size(); ++i)
@@ -94,7 +95,7 @@ bool call_board::compare() {
 std::uint64_t call_board::first_difference(std::uint64_t number) const {
   std::uint64_t first = number;
   for (std::uint64_t n = number - 1; n > 0 && number - n < entries; --n) {
-    std::optional<seen> any;
+    std::optional<shown_call> any;
     bool differ = false;
     for (std::size_t r = 0; r < m_parts.size(); ++r) {
       const auto other = read(r, n);
@@ -139,10 +140,10 @@ error_info call_board::report_mismatch(std::uint64_t number, std::uint64_t histo
 // before one that was called earlier.
 error_info call_board::report_mismatch(const std::string& what, std::uint64_t from) const {
   std::uint64_t none = 0;
-  if (word(m_first + state_at).compare_exchange_strong(none, being_written)) {
+  if (word(m_first + state_at).compare_exchange_strong(none, text_in_progress)) {
     auto* text = reinterpret_cast<char*>(m_first + text_at);
     text[what.copy(text, text_bytes - 1)] = '\0';
-    word(m_first + state_at).store(there, std::memory_order_release);
+    word(m_first + state_at).store(text_written, std::memory_order_release);
   }
   for (std::byte* part : m_parts) {
     if (!part) continue;
@@ -157,7 +158,7 @@ error_info call_board::diagnosis() const {
   // Its writer needs no more than a moment, unless it is killed.
   constexpr int spin_limit = 100000;
   for (int polls = 0; polls < spin_limit; ++polls) {
-    if (word(m_first + state_at).load(std::memory_order_acquire) == there)
+    if (word(m_first + state_at).load(std::memory_order_acquire) == text_written)
       return mismatch_error(reinterpret_cast<const char*>(m_first + text_at));
     sched_yield();
   }

@@ -84,7 +84,7 @@ class call_board {
   // the part of its first rank.
   static constexpr std::uint64_t line = 64;
   static constexpr std::uint64_t last_at = sizeof(std::uint64_t);  ///< the last noted call
-  static constexpr std::uint64_t state_at = line;  ///< 0: none, 1: being written, 2: there
+  static constexpr std::uint64_t state_at = line;  ///< none, text_in_progress or text_written
   static constexpr std::uint64_t text_at = 2 * line;
   static constexpr std::uint64_t text_bytes = 1024;
   static constexpr std::uint64_t ring_at = text_at + text_bytes;
@@ -95,17 +95,20 @@ class call_board {
     return ring_at + number % entries * line;
   }
 
-  // The low halves of both; 0: the entry is being written.
+  // An entry is a sequence lock: its owner sets the mark to 0, writes the signature and sets the
+  // new mark; who reads takes the mark before and after the signature, and what lies between counts
+  // if both are the mark of the call. Neither ever waits. The mark has the low halves of both
+  // numbers.
   static constexpr std::uint64_t mark_of(std::uint64_t number, std::uint64_t history) {
     return number << 32 | static_cast<std::uint32_t>(history);
   }
 
-  struct seen {
+  struct shown_call {
     std::uint32_t history;
     call_signature call;
   };
   static void write(std::byte* entry, std::uint64_t& shown, const call_signature& call);
-  std::optional<seen> read(std::size_t rank, std::uint64_t number) const;
+  std::optional<shown_call> read(std::size_t rank, std::uint64_t number) const;
   bool compare_with(std::size_t rank);
   std::uint64_t first_difference(std::uint64_t number) const;
   void await_all(std::uint64_t number, std::uint64_t history) const;

@@ -66,6 +66,11 @@ struct compiler {
     return -1;
   }
 
+  int index_of(base::backend_role role) const {
+    const base::backend_entry* found = c.find_backend(role);
+    return found ? static_cast<int>(found - c.backends.data()) : -1;
+  }
+
   void add(selection_stage stage, int rule, int backend, const range& bytes = {},
            std::uint32_t memories = every_memory, std::string ruled_out = {}) {
     if (backend < 0) return;
@@ -103,17 +108,16 @@ struct compiler {
     if (!c.threshold || *c.threshold == 0) return;
     range below;
     if (*c.threshold > 0) below.high = static_cast<std::uint64_t>(*c.threshold) - 1;
-    add(selection_stage::threshold, -1, index_of(reference_backend), below);
+    add(selection_stage::threshold, -1, index_of(base::backend_role::reference), below);
   }
 
   void add_platform_backends() {
     for (std::size_t i = 0; i < c.backends.size(); ++i) {
       const base::backend_entry& b = c.backends[i];
-      if (b.name == reference_backend || b.name == c.default_backend) continue;
+      if (b.role == base::backend_role::reference || b.name == c.default_backend) continue;
       if (is_built_in(b.name)) continue;
-      // The first only provides memory, and the second is added last.
-      if ((b.name == memory_backend_name || b.name == network_backend_name) && b.platforms.empty())
-        continue;
+      // The one only provides memory, and the other is added last.
+      if (b.role != base::backend_role::executor && b.platforms.empty()) continue;
       if (!b.enabled && b.platforms.empty()) continue;
       std::string ruled_out;
       if (b.platforms.empty())
@@ -165,7 +169,7 @@ std::vector<bool> message_backends(const selection_table& table, const base::con
   for (std::size_t i = 0; i < c.backends.size(); ++i) {
     const built_in_backend* own = built_in_of(table, static_cast<int>(i));
     yes.push_back(own ? c.backends[i].enabled && own->supports_messages(c.backends[i])
-                      : c.backends[i].name != memory_backend_name);
+                      : c.backends[i].role != base::backend_role::memory_provider);
   }
   return yes;
 }
@@ -251,7 +255,7 @@ std::string reason(const selection_table& table, const candidate& c) {
     case selection_stage::built_in: return built_in_of(table, c.backend)->reason(table.scope);
     case selection_stage::default_backend: return "nothing before it applies";
     case selection_stage::last_resort:
-      return table.backends[static_cast<std::size_t>(c.backend)] == network_backend_name
+      return table.roles[static_cast<std::size_t>(c.backend)] == base::backend_role::network
                  ? "it moves data between nodes where there is no MPI"
                  : "nothing else can execute it";
   }
@@ -271,7 +275,10 @@ selection_table compile(const base::config& c, const selection_scope& scope,
   table.tuned = tuned;
   table.scope = scope;
   table.built_ins = built_ins;
-  for (const auto& b : c.backends) table.backends.push_back(b.name);
+  for (const auto& b : c.backends) {
+    table.backends.push_back(b.name);
+    table.roles.push_back(b.role);
+  }
   for (const auto& r : c.rules) table.rule_origins.push_back(r.origin);
   for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k) {
     const auto what = static_cast<sucl_kind>(k);
@@ -284,10 +291,9 @@ selection_table compile(const base::config& c, const selection_scope& scope,
     work.add_built_ins(what, candidate_position::after_platforms);
     work.add_built_ins(what, candidate_position::before_default);
     work.add(selection_stage::default_backend, -1, work.index_of(c.default_backend));
-    if (c.default_backend != reference_backend)
-      work.add(selection_stage::last_resort, -1, work.index_of(reference_backend));
-    if (c.default_backend != network_backend_name)
-      work.add(selection_stage::last_resort, -1, work.index_of(network_backend_name));
+    for (const auto role : {base::backend_role::reference, base::backend_role::network})
+      if (!c.has_role(c.default_backend, role))
+        work.add(selection_stage::last_resort, -1, work.index_of(role));
     table.all[k] = std::move(work.list);
   }
   const auto supporting = message_backends(table, c);

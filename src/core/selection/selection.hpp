@@ -38,17 +38,6 @@ namespace sucl::core {
 /// Platform of a communicator whose ranks are on different ones.
 inline constexpr const char* mixed_platforms = "mixed";
 
-/// The backend that can always be queried: MPI.
-inline constexpr const char* reference_backend = "mpi";
-
-/// The backend whose memory the ranks of a node share. It executes nothing for which no rule or
-/// platform names it.
-inline constexpr const char* memory_backend_name = "ipc";
-
-/// The backend that moves data between nodes where there is no MPI. It executes the rest of what
-/// rules or platforms name others for.
-inline constexpr const char* network_backend_name = "fabric";
-
 class built_in_backend;
 /// The backends that are part of the library, each after those that it uses.
 using built_in_list = std::vector<const built_in_backend*>;
@@ -100,6 +89,7 @@ struct candidate {
 struct selection_table {
   selection_scope scope;
   std::vector<std::string> backends;      ///< names, indexed as in base::config::backends
+  std::vector<base::backend_role> roles;  ///< of the same
   std::vector<std::string> rule_origins;  ///< one a rule, as in "file sucl.toml:12:1"
   const tune::table* tuned = nullptr;     ///< must outlive the selection; null: none
   built_in_list built_ins;
@@ -129,7 +119,9 @@ class candidate_list {
   /// Why the communicator's platform is not one of the backend's; empty if it is.
   std::string other_platform() const;
   /// Whether MPI is what executes an operation that nothing else does.
-  bool mpi_is_default() const { return m_config.default_backend == reference_backend; }
+  bool mpi_is_default() const {
+    return m_config.has_role(m_config.default_backend, base::backend_role::reference);
+  }
   void add(selection_stage stage, const base::range& bytes = {},
            std::uint32_t memories = every_memory, std::string ruled_out = {},
            tune::call_form form = tune::call_form::any);

@@ -27,8 +27,9 @@ call_class make_class(const base::config& settings, core::communicator& on, cons
   constexpr std::uint64_t short_bytes = 64 << 10, long_bytes = 1 << 20;
   const std::uint64_t bytes = core::message_size_of(o, on.size()).bytes;
   // What does not wait is executed without MPI: then any thread may make the progress.
-  bool offered = f == form::blocking ? on.selected_backend_of(o) != core::reference_backend
-                                     : on.any_thread_executes(o) && on.where().nodes == 1;
+  bool offered = f == form::blocking
+                     ? !settings.has_role(on.selected_backend_of(o), base::backend_role::reference)
+                     : on.any_thread_executes(o) && on.where().nodes == 1;
   auto rounds = static_cast<int>(settings.interpose.trials);
   if (bytes > long_bytes) rounds = std::min(rounds, 3);
   // What is timed must not decide over bits; what MPI adds up in its own order is not strict.

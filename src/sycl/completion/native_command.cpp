@@ -5,7 +5,6 @@
 // waits for anything.
 #include "sycl/completion/native_command.hpp"
 
-#include "backends/device_kernels/launch_plan.hpp"
 #include "base/error.hpp"
 #include "sycl/buffers/held_buffers.hpp"
 #include "sycl/buffers/packing.hpp"
@@ -23,7 +22,7 @@ namespace {
 /// A command that is going to post an operation. The runtime may keep a command for long, and free
 /// it in a thread of its own, so the operation and its communicator are let go as soon as it is
 /// posted.
-struct job {
+struct deferred_post {
   std::shared_ptr<communicator_state> state;
   core::ticket operation;
 
@@ -36,7 +35,7 @@ struct job {
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
-::sycl::event submit(::sycl::queue& queue, const std::shared_ptr<job>& j,
+::sycl::event submit(::sycl::queue& queue, const std::shared_ptr<deferred_post>& j,
                      const std::vector<buffer_use>& buffers,
                      const std::vector<::sycl::event>& deps) {
   // The library is built with instant submission: on an in-order queue the command runs in this
@@ -65,7 +64,7 @@ struct job {
 using device_buffers = held_buffers<::sycl::target::device>;
 
 template <::sycl::backend Backend>
-void post(job& j, const device_buffers& memory, const ::sycl::interop_handle& handle) {
+void post(deferred_post& j, const device_buffers& memory, const ::sycl::interop_handle& handle) {
   memory.set(*j.operation.get(), [&](const auto& access) {
     return reinterpret_cast<void*>(handle.template get_native_mem<Backend>(access));
   });
@@ -89,7 +88,7 @@ void wait_on_device(::sycl::queue& queue, const std::vector<buffer_use>& buffers
 }
 
 template <class Handler = ::sycl::handler>
-::sycl::event submit(::sycl::queue& queue, const std::shared_ptr<job>& j,
+::sycl::event submit(::sycl::queue& queue, const std::shared_ptr<deferred_post>& j,
                      const std::vector<buffer_use>& buffers,
                      const std::vector<::sycl::event>& deps) {
   if (!queue.is_in_order()) wait_on_device(queue, buffers, deps);
@@ -161,13 +160,7 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
                                          const sucl_operation& record, const core::layouts& layout,
                                          const std::vector<buffer_use>& buffers,
                                          const std::vector<::sycl::event>& deps) {
-  // Kernels of groups, and those beside which something is put aside, need addresses when they are
-  // launched; of buffers they are known to a command of the device only.
-  const bool bounce_buffer =
-      core::needs_bounce_buffer(record) ||
-      (record.kind == SUCL_KIND_SENDRECV && (record.flags & SUCL_FLAG_IN_PLACE));
-  const bool by_address = record.kind == SUCL_KIND_GROUP || bounce_buffer;
-  if (!buffers.empty() && by_address && state.core().launches(record)) return std::nullopt;
+  if (!buffers.empty() && state.core().launches_by_address(record)) return std::nullopt;
   auto issued = state.core().issue_on_stream(record, layout);
   if (!issued) return std::nullopt;
   auto& tracker = *state.on_device()->streams();
@@ -187,7 +180,8 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
         throw error(failure);
       }
     } else {
-      auto j = std::make_shared<job>(job{state.shared_from_this(), std::move(*issued)});
+      auto j = std::make_shared<deferred_post>(
+          deferred_post{state.shared_from_this(), std::move(*issued)});
       done = submit(queue, j, buffers, all);
     }
     tracker.add(done, queue, !buffers.empty(), std::move(before));

@@ -3,6 +3,7 @@
 
 // The one reader of tables.
 #include "base/bounds.hpp"
+#include "base/config/config.hpp"
 #include "base/config/toml_reading.hpp"
 #include "base/system/file.hpp"
 #include "kernels/collective/args.hpp"
@@ -153,20 +154,41 @@ constexpr row_key row_keys[] = {
   refuse(e.origin, "unknown key '" + e.key + "'", base::did_you_mean(e.key, known));
 }
 
+words backends_that(bool base::backend_entry::* can) {
+  words names;
+  for (const base::backend_entry& b : base::known_backends())
+    if (b.*can) names.push_back(b.name);
+  return names;
+}
+
+// A row may give a backend only what that takes.
+void check_taken(const table_row& r) {
+  const auto refuse_unless = [&](bool base::backend_entry::* can, const std::string& fact,
+                                 const std::string& what) {
+    const words able = backends_that(can);
+    if (std::find(able.begin(), able.end(), r.backend) != able.end()) return;
+    refuse(r.origin, fact, what + " \"" + base::join(able, "\" or \"") + "\".");
+  };
+  if (!r.how.algorithm.empty() || r.slice)
+    refuse_unless(&base::backend_entry::recipes,
+                  "this choice has a recipe, but backend " + r.backend + " takes none",
+                  "Recipes and slices are for backend =");
+  if (!r.protocol.empty())
+    refuse_unless(&base::backend_entry::protocols,
+                  "this choice has a protocol, but backend " + r.backend + " takes none",
+                  "Protocols are for backend =");
+  if (r.memory == memory_kind::symmetric)
+    refuse_unless(&base::backend_entry::recipes,
+                  "this choice gives symmetric memory to backend " + r.backend,
+                  "Memory that a communicator has allocated is for backend =");
+}
+
 void check(const table_row& r, bool has_collective) {
   if (!has_collective)
     refuse(r.origin, "this choice names no collective", "Add collective = \"allreduce\" or such.");
   if (r.backend.empty())
     refuse(r.origin, "this choice names no backend", "Add backend = \"plan\" or \"mpi\".");
-  if (r.backend != "plan" && (!r.how.algorithm.empty() || r.slice))
-    refuse(r.origin, "this choice has a recipe, but backend " + r.backend + " takes none",
-           "Recipes and slices are for backend = \"plan\".");
-  if (r.backend != "kernels" && !r.protocol.empty())
-    refuse(r.origin, "this choice has a protocol, but backend " + r.backend + " takes none",
-           "Protocols are for backend = \"kernels\".");
-  if (r.backend != "plan" && r.memory == memory_kind::symmetric)
-    refuse(r.origin, "this choice gives symmetric memory to backend " + r.backend,
-           "Only backend = \"plan\" knows memory that a communicator has allocated.");
+  check_taken(r);
   if (r.seconds > 0 && !r.bytes.contains(r.at))
     refuse(r.origin, "at = " + base::print_bytes(r.at) + " is not among the bytes of this choice",
            "Measure a size of the range " + base::print_byte_range(r.bytes) + ".");

@@ -121,7 +121,7 @@ const bad_file bad_files[] = {
      "you mean 'mpi'? A backend of your own needs its table [backends.NAME]."},
     {"UnknownBackendInRule", "[[rules]]\nbackend = [\"mpi\", \"acme\"]\n",
      "sucl: sucl.toml:2:19: rules[0].backend: there is no backend 'acme' [configuration]. "
-     "Known names: nccl, rccl, mpi, plan, messages, ipc, kernels, hierarchical, fabric, mock. A "
+     "Known names: nccl, rccl, mpi, plan, messages, kernels, hierarchical, ipc, fabric, mock. A "
      "backend of "
      "your "
      "own "

@@ -53,8 +53,8 @@ TEST(Config, IsCompleteWithoutAnySource) {
   EXPECT_TRUE(c.nodes.size.empty());
   EXPECT_TRUE(c.rules.empty());
   EXPECT_TRUE(c.warnings.empty());
-  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "messages", "ipc", "kernels",
-                                     "hierarchical", "fabric", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "messages", "kernels",
+                                     "hierarchical", "ipc", "fabric", "mock"}));
   EXPECT_EQ(c.find_backend("mpi")->platforms, names{"*"});
   EXPECT_FALSE(c.find_backend("mock")->enabled);
   EXPECT_EQ(c.find_backend("ucc"), nullptr);
@@ -126,8 +126,8 @@ TEST(Config, ReadsEveryKeyOfAFile) {
 
 TEST(Config, ReadsBackendsAndRulesOfAFile) {
   const config c = loaded(every_key);
-  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "rccl", "plan", "messages", "ipc", "kernels",
-                                     "hierarchical", "fabric", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "rccl", "plan", "messages", "kernels",
+                                     "hierarchical", "ipc", "fabric", "mock"}));
   const backend_entry& nccl = *c.find_backend("nccl");
   EXPECT_EQ(nccl.path, "/opt/nccl.so");
   EXPECT_EQ(nccl.platforms, names{"cuda"});
@@ -222,8 +222,8 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_TRUE(c.interpose.summary);
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
   EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
-  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "messages", "ipc", "kernels",
-                                     "hierarchical", "fabric", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "messages", "kernels",
+                                     "hierarchical", "ipc", "fabric", "mock"}));
   EXPECT_EQ(c.find_backend("nccl")->path, "n.so");
   EXPECT_EQ(c.find_backend("nccl")->platforms, (names{"cuda", "tpu"}));
   EXPECT_EQ(c.find_backend("nccl")->settings.at(0).first, "fast_paths");
