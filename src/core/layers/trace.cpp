@@ -7,12 +7,10 @@
 #include "core/layers/trace_file.hpp"
 #include "core/operation/operation.hpp"
 
+#include <nlohmann/json.hpp>
 #include <sucl/types.hpp>
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
@@ -22,6 +20,8 @@
 
 namespace sucl::core {
 namespace {
+
+using json = nlohmann::ordered_json;
 
 constexpr int clock_rounds = 8;
 constexpr std::size_t max_tracks = 128;
@@ -43,7 +43,7 @@ struct tracer {
   int rank;
   int size;
   std::uint64_t id;
-  std::string backend;         // as a JSON string
+  std::string backend;
   std::vector<bool> tracks{};  // in use; a track is a thread of the timeline
   std::size_t tracks_named = 0;
   std::mutex mutex{};  // of `issued`, which the threads that issue fill
@@ -58,21 +58,12 @@ struct tracer {
 tracer& self(sucl_backend_comm* comm) { return *reinterpret_cast<tracer*>(comm); }
 tracer& self(sucl_state* state) { return *reinterpret_cast<tracer*>(state); }
 
-std::string json_string(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return result + '"';
-}
-
 // Microseconds with all digits of the nanoseconds.
-std::string micro(std::int64_t ns) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%s%" PRId64 ".%03d", ns < 0 ? "-" : "", std::abs(ns) / 1000,
-                static_cast<int>(std::abs(ns) % 1000));
-  return text;
+double micro(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+// In one line; what is not UTF-8 is replaced.
+std::string text_of(const json& j) {
+  return j.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::uint64_t total(const std::uint64_t* counts, int size) {
@@ -108,9 +99,11 @@ void name_thread(const tracer& t, std::size_t track) {
   std::string name = "communicator " + std::to_string(t.id) + " (rank " + std::to_string(t.rank) +
                      " of " + std::to_string(t.size) + ")";
   if (track > 0) name += ", overlap " + std::to_string(track);
-  t.file.add(R"({"name":"thread_name","ph":"M","pid":)" + std::to_string(t.process) + R"(,"tid":)" +
-             std::to_string(thread_of(t, track)) + R"(,"args":{"name":)" + json_string(name) +
-             "}}");
+  t.file.add(text_of({{"name", "thread_name"},
+                      {"ph", "M"},
+                      {"pid", t.process},
+                      {"tid", thread_of(t, track)},
+                      {"args", {{"name", name}}}}));
 }
 
 std::size_t take_track(tracer& t) {
@@ -139,22 +132,29 @@ std::string event_of(const tracer& t, const traced& r, sucl_status status, std::
   const std::int64_t offset = t.file.offset().value_or(0);
   const bool compiled = op.kind == compiled_plan_kind;
   const std::string name = compiled ? "compiled plan" : sucl::name(static_cast<kind>(op.kind));
-  const auto number = [](auto value) { return std::to_string(value); };
-  std::string text = R"({"name":")" + name + R"(","cat":")" +
-                     (op.kind <= SUCL_KIND_EXSCAN || compiled ? "collective" : "point-to-point") +
-                     R"(","ph":"X","pid":)" + number(t.process) + R"(,"tid":)" +
-                     number(thread_of(t, std::min(r.track, max_tracks - 1))) + R"(,"ts":)" +
-                     micro(r.posted + offset) + R"(,"dur":)" + micro(done - r.posted);
-  text += R"(,"args":{"sequence":)" + number(op.sequence) + R"(,"kind":")" + name +
-          R"(","type":")" + sucl::name(static_cast<type>(op.type)) + R"(","op":")" +
-          sucl::name(static_cast<sucl::op>(op.op)) + R"(","count":)" + number(elements(t, op)) +
-          R"(,"bytes":)" + number(bytes_of(t, op)) + R"(,"root":)" + number(op.root) +
-          R"(,"in_place":)" + (op.flags & SUCL_FLAG_IN_PLACE ? "true" : "false") +
-          R"(,"backend":)" + t.backend + R"(,"communicator":)" + number(t.id) + R"(,"status":")" +
-          sucl::name(static_cast<errc>(status)) + R"(","issued_us":)" + micro(r.issued + offset) +
-          R"(,"posted_us":)" + micro(r.posted + offset) + R"(,"done_us":)" + micro(done + offset) +
-          "}}";
-  return text;
+  const bool collective = op.kind <= SUCL_KIND_EXSCAN || compiled;
+  return text_of({{"name", name},
+                  {"cat", collective ? "collective" : "point-to-point"},
+                  {"ph", "X"},
+                  {"pid", t.process},
+                  {"tid", thread_of(t, std::min(r.track, max_tracks - 1))},
+                  {"ts", micro(r.posted + offset)},
+                  {"dur", micro(done - r.posted)},
+                  {"args",
+                   {{"sequence", op.sequence},
+                    {"kind", name},
+                    {"type", sucl::name(static_cast<type>(op.type))},
+                    {"op", sucl::name(static_cast<sucl::op>(op.op))},
+                    {"count", elements(t, op)},
+                    {"bytes", bytes_of(t, op)},
+                    {"root", op.root},
+                    {"in_place", (op.flags & SUCL_FLAG_IN_PLACE) != 0},
+                    {"backend", t.backend},
+                    {"communicator", t.id},
+                    {"status", sucl::name(static_cast<errc>(status))},
+                    {"issued_us", micro(r.issued + offset)},
+                    {"posted_us", micro(r.posted + offset)},
+                    {"done_us", micro(done + offset)}}}});
 }
 
 // The timeline is an aid: without memory for an event, the operation goes on without it.
@@ -301,10 +301,12 @@ backend_comm wrap_trace(backend_comm below, const sucl_comm_info& info,
   const bool first = !file.offset();
   agree_on_clock(file, info);
   if (first)
-    file.add(R"({"name":"process_name","ph":"M","pid":)" + std::to_string(options.world_rank) +
-             R"(,"args":{"name":"rank )" + std::to_string(options.world_rank) + R"("}})");
-  auto* layer = new tracer{below,     file,    options.world_rank,          info.rank,
-                           info.size, info.id, json_string(options.backend)};
+    file.add(text_of({{"name", "process_name"},
+                      {"ph", "M"},
+                      {"pid", options.world_rank},
+                      {"args", {{"name", "rank " + std::to_string(options.world_rank)}}}}));
+  auto* layer =
+      new tracer{below, file, options.world_rank, info.rank, info.size, info.id, options.backend};
   return {&table, reinterpret_cast<sucl_state*>(layer),
           reinterpret_cast<sucl_backend_comm*>(layer)};
 }
