@@ -19,7 +19,7 @@ given = $(foreach s,$(SETTINGS),$(if $($(s)),-D$(s)='$(subst $(comma),;,$($(s)))
 
 SECONDS_EACH ?= 60
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
-BENCH_FLAGS ?= -n 2 --memory usm,buffer --against mpi,host-accessor --sizes 4:16Mi
+BENCH_FLAGS ?= -n 2 --memory device,buffer --against mpi,host-accessor --sizes 4:16Mi
 
 .PHONY: help setup configure build program link bench test wheel check recipes format docs install uninstall package dist asan torture fuzz tsan tidy coverage adaptivecpp clean
 
@@ -109,8 +109,8 @@ install: configure  ## build what is installed, and install it to PREFIX
 	@cmake --install $(BUILD) --component Unspecified --prefix $(PREFIX)
 	@mkdir -p $(DESTDIR)$(PREFIX)/share/sucl
 	@cp $(BUILD)/install_manifest_Unspecified.txt $(DESTDIR)$(PREFIX)/share/sucl/manifest.txt
-	@du -sm $(DESTDIR)$(PREFIX)/lib/sucl/runtime 2>/dev/null | while read -r size place; do \
-	  echo "SuCL: $$place, $$size MB: the SYCL runtime and MPI libraries, linked or copied from the set-up"; done
+	@du -sm $(DESTDIR)$(PREFIX)/lib/sucl/runtime 2>/dev/null | while read -r size folder; do \
+	  echo "SuCL: $$folder, $$size MB: the SYCL runtime and MPI libraries, linked or copied from the set-up"; done
 
 uninstall:  ## remove what "make install" has installed to PREFIX
 	@scripts/uninstall.sh '$(PREFIX)'

@@ -17,7 +17,7 @@ namespace sucl::bench {
 /// Memory that collectives are measured on.
 enum class memory { system, host, shared, device, symmetric, registered, window, buffer };
 
-/// A memory as the user has named it: "usm" is device memory.
+/// A memory as the user has named it: as in `--memory`.
 struct memory_choice {
   std::string label;
   memory where = memory::device;

@@ -232,8 +232,6 @@ json make_header(const runtime& rt, const communicator& comm, const options& wan
               {"platform", me.platform},
               {"devices", members["devices"]},
               {"mpi", rt.control_plane()}};
-  for (const auto& choice : wanted.memories)
-    if (choice.label == "usm") header["usm"] = "device";
   return header;
 }
 

@@ -18,6 +18,7 @@ PAGES = [*sorted((ROOT / "docs").rglob("*.md")),
 LONGEST = 100
 LARGEST_PICTURE, ALL_PICTURES = 60 << 10, 1 << 20  # bytes of an SVG, and of all of them
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+LINK_TARGET = re.compile(r"\]\([^)]*\)")  # what a reader does not see
 MADE = "docs/api"  # by Doxygen, when the site is built
 
 
@@ -58,9 +59,10 @@ def page_faults(page):
     text = page.read_text(encoding="utf-8")
     for number, line in prose(text):
         table = line.lstrip().startswith("|")
-        long = len(line) > LONGEST and not (table or line.startswith("    ") or "](" in line)
+        width = len(LINK_TARGET.sub("]", line))
+        long = width > LONGEST and not (table or line.startswith("    "))
         if long:
-            yield f"{number}: {len(line)} columns; prose ends at {LONGEST}"
+            yield f"{number}: {width} columns; prose ends at {LONGEST}"
         for link in LINK.findall(re.sub(r"`[^`]*`", "", line)):
             if fault := link_fault(page, link):
                 yield f"{number}: {fault}"

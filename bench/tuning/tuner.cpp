@@ -122,7 +122,7 @@ class arena {
 // The table that makes everything go by one candidate.
 std::shared_ptr<const tune::table> only(const tried& t, kind what) {
   auto table = std::make_shared<tune::table>();
-  for (const memory_kind where : {memory_kind::ordinary, memory_kind::symmetric}) {
+  for (const memory_kind where : {memory_kind::system, memory_kind::symmetric}) {
     tune::table_row r;
     r.what = what;
     r.memory = where;
@@ -130,7 +130,7 @@ std::shared_ptr<const tune::table> only(const tried& t, kind what) {
     r.origin = "sucl tune";
     if (t.backend == "plan") r.how = plan::recipe_from_text(t.recipe);
     r.slice = t.slice;
-    if (t.backend == "plan" || where == memory_kind::ordinary) table->rows.push_back(r);
+    if (t.backend == "plan" || where == memory_kind::system) table->rows.push_back(r);
   }
   return table;
 }
@@ -147,7 +147,7 @@ class tuner {
                 wanted.symmetric) {}
 
   std::vector<tuned_point> run() {
-    std::vector<memory_kind> memories{memory_kind::ordinary};
+    std::vector<memory_kind> memories{memory_kind::system};
     const bool one_node = m_comm.where().nodes == 1;
     if (m_wanted.symmetric && one_node) memories.push_back(memory_kind::symmetric);
     const std::size_t total = m_wanted.collectives.size() * memories.size() * m_wanted.sizes.size();
@@ -165,7 +165,7 @@ class tuner {
               best = t;
               break;
             }
-          if (where == memory_kind::ordinary) by_event.push_back(again_by_event(p));
+          if (where == memory_kind::system) by_event.push_back(again_by_event(p));
           points.push_back(std::move(p));
         }
       }
@@ -302,7 +302,7 @@ class tuner {
   // Climbs from the best plan of the size before; every step measures what differs in one thing.
   tuned_point search(kind what, memory_kind where, std::uint64_t bytes, const tried& before) {
     tuned_point p{what, where, call_form::blocking, bytes, {}};
-    if (where == memory_kind::ordinary) try_one(p, {"mpi", "", 0, 0, 0, 0});
+    if (where == memory_kind::system) try_one(p, {"mpi", "", 0, 0, 0, 0});
     tried best = before;
     for (int step = 0; step < 4; ++step) {
       bool better = false;

@@ -38,7 +38,7 @@ struct tried {
 /// One collective, memory, form and size, and all that was tried, the fastest first.
 struct tuned_point {
   kind what = kind::allreduce;
-  tune::memory_kind memory = tune::memory_kind::ordinary;
+  tune::memory_kind memory = tune::memory_kind::system;
   tune::call_form form = tune::call_form::blocking;
   std::uint64_t bytes = 0;
   std::vector<tried> all;
@@ -46,7 +46,7 @@ struct tuned_point {
 
 /// Two that a single threshold could choose between: one backend, and the best of the others.
 struct alternatives {
-  tune::memory_kind memory = tune::memory_kind::ordinary;
+  tune::memory_kind memory = tune::memory_kind::system;
   std::string one = "mpi", others = "plan";
 };
 

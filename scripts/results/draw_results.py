@@ -22,7 +22,7 @@ import style  # noqa: E402
 
 LIBRARIES = {"impi": ("Intel MPI", style.PURPLE), "mpich": ("MPICH", style.GREEN),
              "openmpi": ("Open MPI", style.ORANGE), "oneccl": ("oneCCL", style.GREY)}
-MEMORIES = {"usm": "ordinary memory", "symmetric": "memory of allocate()"}
+MEMORIES = {"device": "ordinary memory", "symmetric": "memory of allocate()"}
 
 
 def bytes_of(text):
@@ -91,7 +91,7 @@ def draw_host(folder, ranks, memory):
         lines = []
         for title, points in columns(table).items():
             name, _, rest = title.partition(",")
-            if name in LIBRARIES and (rest.strip() or "usm") == memory:
+            if name in LIBRARIES and (rest.strip() or "device") == memory:
                 label, colour = LIBRARIES[name]
                 look = dict(color=colour, label=label, linewidth=1.4)
                 lines.append(({s: 1 / ratio for s, ratio in points.items()}, look))
@@ -105,7 +105,7 @@ def draw_host(folder, ranks, memory):
                 "faster than", alignment="left")
     figure.suptitle(f"{ranks} ranks, {MEMORIES.get(memory, memory)}; above 1 SuCL is faster",
                     x=0.01, ha="left", fontsize=11)
-    style.save(figure, folder / f"{ranks}-ranks{'' if memory == 'usm' else '-' + memory}.svg")
+    style.save(figure, folder / f"{ranks}-ranks{'' if memory == 'device' else '-' + memory}.svg")
 
 
 def host():

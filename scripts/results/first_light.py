@@ -9,8 +9,8 @@
 import json
 import sys
 
-BASELINES = {"usm": "mpi", "buffer": "host-accessor"}
-NAMES = {"usm": "USM", "buffer": "buffer"}
+BASELINES = {"device": "mpi", "buffer": "host-accessor"}
+NAMES = {"device": "USM", "buffer": "buffer"}
 MAX_SMALL = 4096  # bytes up to which differences are shown: above, ratios say more
 
 

@@ -35,7 +35,7 @@ PAPER = "128,1Ki,8Ki,64Ki,256Ki,1Mi,4Mi,16Mi,64Mi"
 KERNELS = '[{ backend = "kernels" }]'
 THRESHOLD = '[{ backend = "kernels", bytes = "..64Ki" }, { backend = "nccl" }]'
 MPI_THRESHOLD = '[{ backend = "mpi", bytes = "..64Ki" }, { backend = "nccl" }]'
-NCCL = "--memory usm --against nccl"
+NCCL = "--memory device --against nccl"
 
 # Name: title, environment, collectives, options, seconds for each point.
 SETS = {
@@ -71,7 +71,7 @@ SETS = {
     # ended with an error of its own above 64 KiB.
     "mpi": ("SuCL and MPI on memory of the device", {"I_MPI_OFFLOAD": "1", "I_MPI_FABRICS": "shm"},
             "allreduce " + OTHERS,
-            "--memory usm --against mpi --timing call --sizes 128,1Ki,8Ki,64Ki", 0.03),
+            "--memory device --against mpi --timing call --sizes 128,1Ki,8Ki,64Ki", 0.03),
 }
 AGAINST_MPI = {"buffer": "host_accessor + MPI", "mpi": "MPI on memory of the device"}
 TIMINGS = ("device", "stream", "call", "replay", "issue", "starts")

@@ -30,7 +30,7 @@ FREQUENT = ("allreduce", "reduce", "broadcast", "allgather", "reduce_scatter_blo
             "gather", "scatter")
 RARE = ("reduce_scatter", "allgatherv", "alltoallv", "gatherv", "scatterv", "scan", "barrier")
 COLLECTIVES = FREQUENT + RARE
-MEMORIES = {"usm": "Ordinary memory", "symmetric": "Memory of `communicator.allocate()`",
+MEMORIES = {"device": "Ordinary memory", "symmetric": "Memory of `communicator.allocate()`",
             "shared": "Shared USM", "system": "System memory"}
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -119,7 +119,8 @@ class Results:
             row = json.loads(line)
             self.checked += 1
             self.wrong += not row["valid"]
-            self.times[ranks, "usm", row["collective"], row["bytes"]]["oneccl"] = row["median_us"]
+            key = ranks, "device", row["collective"], row["bytes"]
+            self.times[key]["oneccl"] = row["median_us"]
 
     @staticmethod
     def run_oneccl(environment, mpi, ranks, sizes, options):
@@ -214,8 +215,8 @@ def main():
     parser.add_argument("--sucl", default="sucl", help="the program")
     parser.add_argument("--output", default="results", help="folder for tables, plots and JSON")
     parser.add_argument("--ranks", default="2,4")
-    parser.add_argument("--memory", default="usm,symmetric",
-                        help=f"what to measure on, of {', '.join(MEMORIES)} (usm,symmetric)")
+    parser.add_argument("--memory", default="device,symmetric",
+                        help=f"what to measure on, of {', '.join(MEMORIES)} (device,symmetric)")
     parser.add_argument("--sizes", default="4:64Mi:4")
     parser.add_argument("--rare-sizes", default="4:4Mi:16",
                         help="of " + ", ".join(RARE) + " (4:4Mi:16)")
@@ -231,8 +232,8 @@ def main():
     for memory in memories:
         if memory not in MEMORIES:
             parser.error(f"--memory: no memory '{memory}'")
-    if options.oneccl and "usm" not in memories:
-        parser.error("--oneccl is measured on usm: add it to --memory")
+    if options.oneccl and "device" not in memories:
+        parser.error("--oneccl is measured on device: add it to --memory")
     info = json.loads(subprocess.run([options.sucl, "info", "--json"], check=True,
                                      capture_output=True, text=True).stdout)
     results = Results()
@@ -260,7 +261,7 @@ def main():
                        if h["ranks"] == ranks and h["flag_exchange"])
         lines += [f"## {ranks} ranks", ""]
         for memory in memories:
-            suffix = "" if memory == "usm" else f"-{memory}"
+            suffix = "" if memory == "device" else f"-{memory}"
             lines += [f"![{ranks} ranks, {memory}]({ranks}-ranks{suffix}.svg)", ""]
         if flags:
             lines += [f"A bare exchange of flags: {flags[0]:.2f} to {flags[-1]:.2f} us.", ""]

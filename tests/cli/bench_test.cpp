@@ -167,7 +167,7 @@ TEST(Reference, PaddingOfPairsDoesNotCount) {
 }
 
 row make_row(const char* impl, const char* form, std::uint64_t bytes, double us, bool valid) {
-  return {"allreduce", "usm", "fp32", "sum", 2, bytes, {impl, form, 10, {us, us, us}, valid}};
+  return {"allreduce", "device", "fp32", "sum", 2, bytes, {impl, form, 10, {us, us, us}, valid}};
 }
 
 TEST(Report, TablesHaveALineForEachSizeAndRatios) {

@@ -55,7 +55,7 @@ class Tune(Case):
                   SUCL_NODE_SIZE="2")
         measured = json.loads((Path(self.folder.name) / "t.json").read_text())
         self.assertEqual(measured["nodes"], 2)
-        self.assertEqual({point["memory"] for point in measured["points"]}, {"ordinary"})
+        self.assertEqual({point["memory"] for point in measured["points"]}, {"system"})
         for point in measured["points"]:
             plans = [one["recipe"] for one in point["tried"] if one["backend"] == "plan"]
             self.assertTrue(all(recipe.startswith(("node_shot", "two_level")) for recipe in plans))
@@ -123,8 +123,8 @@ class Bench(BenchCase):
         wanted = {("allreduce", impl, form, memory, kind, size)
                   for kind in ("fp32", "int32") for size in (4, 1024)
                   for memory, impl, form in (
-                      ("usm", "sucl", "blocking"), ("usm", "sucl", "event"),
-                      ("usm", "mpi", "blocking"), ("buffer", "sucl", "blocking"),
+                      ("device", "sucl", "blocking"), ("device", "sucl", "event"),
+                      ("device", "mpi", "blocking"), ("buffer", "sucl", "blocking"),
                       ("buffer", "sucl", "event"), ("buffer", "host-accessor", "blocking"))}
         wanted |= {("barrier", impl, form, "none", "bytes", 0) for impl, form in (
             ("sucl", "blocking"), ("sucl", "event"), ("mpi", "blocking"))}
@@ -137,7 +137,7 @@ class Bench(BenchCase):
             self.assertLessEqual(row["min_us"], row["median_us"])
             self.assertLessEqual(row["median_us"], row["p95_us"])
         self.assertTrue(done.stdout.endswith(f"all {len(rows)} results valid\n"), done.stdout)
-        self.assertIn("allreduce, usm, fp32, sum, 2 ranks", done.stdout)
+        self.assertIn("allreduce, device, fp32, sum, 2 ranks", done.stdout)
         self.assertIn("blocking/mpi", done.stdout)
 
     def test_every_collective(self):
@@ -186,7 +186,7 @@ class BenchChoices(BenchCase):
 
     def test_what_issuing_costs(self):
         done, results = self.bench("allreduce", "broadcast", "-n", 2, "--sizes", "8,1Mi",
-                                   "--memory", "usm", "--timing", "issue,stream", "--form",
+                                   "--memory", "device", "--timing", "issue,stream", "--form",
                                    "event", "--against", "none")
         found = {(row["collective"], row["bytes"], row["form"]) for row in results["rows"]}
         self.assertTrue(all(row["valid"] for row in results["rows"]), done.stderr)

@@ -95,7 +95,7 @@ class Trace(Case):
 
     def test_of_a_job(self):
         self.sucl("bench", "allreduce", "-n", 2, "--mpi", FLAVOUR, "--sizes", "64", "--memory",
-                  "usm", SUCL_TRACE="t.%r.json")
+                  "device", SUCL_TRACE="t.%r.json")
         _, data = self.view("t.0.json", "t.1.json")
         self.assertEqual({o[0] for o in data["operations"]}, {0, 1})
         self.assertAlmostEqual(data["path"][-1][2], data["duration"], delta=0.01)

@@ -79,7 +79,7 @@ if grep -e "does not load" -e "$source" -e "$venv" "$folder/said"; then
 fi
 said "$sucl" doctor
 if grep -e BROKEN "$folder/said"; then fail "$(cat "$folder/said")"; fi
-said "$sucl" bench allreduce -n 2 --memory usm --sizes 4:64
+said "$sucl" bench allreduce -n 2 --memory device --sizes 4:64
 grep -q " 64 B" "$folder/said" || grep -q "^ *64 " "$folder/said" || fail "$(cat "$folder/said")"
 if left=$(grep -rIl --exclude-dir=runtime -e "$source" -e "$venv" "$prefix"); then
   fail "these files name the clone: $left"

@@ -246,7 +246,7 @@ class collective_case {
     j.mapped = m_table.data();
     j.epoch = 2 + m_draw.seed % 2;
     j.await = m_draw.seed % 3 == 0 ? j.epoch : 0;
-    j.announces = true;
+    j.signals_start = true;
     if (m_draw.what == kind::barrier) k.to = m_buffers.buffer(rank, rank).data();
     j.recv_key = kernels::key_of(1, m_draw.misalignment);
     j.send_key = k.in_place ? j.recv_key : kernels::key_of(0, m_draw.misalignment);

@@ -31,7 +31,7 @@ constexpr const char* bench_examples =
     "pointer of a sycl::host_accessor. Every result is compared with a reference on every rank.\n\n"
     "Examples:\n"
     "  sucl bench allreduce -n 2\n"
-    "  sucl bench allreduce broadcast -n 4 --memory usm,buffer --sizes 4:64Mi \\\n"
+    "  sucl bench allreduce broadcast -n 4 --memory device,buffer --sizes 4:64Mi \\\n"
     "    --json results.json --plot results.svg\n"
     "  sucl bench all -n 3 --sizes 1Ki --types int32,float16 --ops max --iterations 20\n"
     "  mpiexec -n 8 sucl bench alltoall --memory shared --form event --against mpi\n\n"
@@ -41,7 +41,7 @@ constexpr const char* bench_examples =
 struct bench_options {
   words collectives;
   int ranks = 2;
-  std::string memory = "usm,buffer";
+  std::string memory = "device,buffer";
   std::string form = "blocking,event";
   std::string against = "mpi,host-accessor";
   std::string timing = "call";
@@ -79,8 +79,8 @@ handles define(CLI::App& app, bench_options& w) {
   app.add_option("COLLECTIVE", w.collectives, "What to measure, or 'all'")->type_name("");
   h.ranks = add("-n,--ranks", w.ranks, "N", "Number of ranks (2)")->check(between(1, 1 << 20));
   add("--memory", w.memory, "LIST",
-      "Any of usm (which is device), device, shared, host, system, symmetric, registered, window "
-      "(of NCCL), buffer (usm,buffer)");
+      "Any of device, shared, host, system, symmetric, registered, window (of NCCL), buffer "
+      "(device,buffer)");
   add("--form", w.form, "LIST",
       "Forms of SuCL's calls: blocking, event, persistent (blocking,event)");
   h.against = add("--against", w.against, "LIST",
@@ -152,15 +152,11 @@ std::vector<op> all_ops() {
 
 std::vector<bench::memory_choice> read_memories(const std::string& text) {
   using bench::memory;
-  const std::vector<bench::memory_choice> known{{"usm", memory::device},
-                                                {"device", memory::device},
-                                                {"shared", memory::shared},
-                                                {"host", memory::host},
-                                                {"system", memory::system},
-                                                {"symmetric", memory::symmetric},
-                                                {"registered", memory::registered},
-                                                {"window", memory::window},
-                                                {"buffer", memory::buffer}};
+  const std::vector<bench::memory_choice> known{
+      {"device", memory::device},       {"shared", memory::shared},
+      {"host", memory::host},           {"system", memory::system},
+      {"symmetric", memory::symmetric}, {"registered", memory::registered},
+      {"window", memory::window},       {"buffer", memory::buffer}};
   words names;
   for (const auto& choice : known) names.push_back(choice.label);
   std::vector<bench::memory_choice> result;
@@ -183,7 +179,7 @@ void check_reductions(const bench::options& o) {
 void leave_out_buffers(bench::options& o) {
   std::erase_if(o.memories,
                 [](const bench::memory_choice& m) { return m.where == bench::memory::buffer; });
-  if (o.memories.empty()) wrong_usage("--timing replay records calls on USM. Try: --memory usm");
+  if (o.memories.empty()) wrong_usage("--timing replay records calls on USM. Try: --memory device");
 }
 
 bench::options read(const bench_options& w, const handles& h) {

@@ -206,7 +206,7 @@ int finish(const tune_options& w, const bench::tuning_result& r, const tune::tab
   print(r);
   std::printf("\n%s, if one size decided for all collectives between %s and %s:\n",
               r.between.memory == tune::memory_kind::device ? "Memory of the device"
-                                                            : "Blocking calls on ordinary memory",
+                                                            : "Blocking calls on system memory",
               r.between.one.c_str(), r.between.others.c_str());
   print("the threshold", r.fixed_64k, r.between);
   print("the best threshold", r.best, r.between);

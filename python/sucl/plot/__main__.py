@@ -28,7 +28,7 @@ STYLES = {
     ("host-accessor", "blocking"): dict(
         label="host_accessor + MPI", color=ORANGE, linestyle="-", linewidth=1.6),
 }
-MEMORY_NAMES = {"usm": "USM device", "device": "USM device", "shared": "USM shared",
+MEMORY_NAMES = {"device": "USM device", "shared": "USM shared",
                 "host": "USM host", "system": "system memory", "buffer": "sycl::buffer", "none": ""}
 
 

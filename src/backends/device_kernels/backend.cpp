@@ -354,7 +354,7 @@ void kernel_comm::enter_capture(kernels::collective_args& j, bool barrier) {
     j.await = c.ends_as_barrier ? 0 : c.count;
   j.epoch = ++c.count;
   c.ends_as_barrier = barrier;
-  j.announces = !barrier;
+  j.signals_start = !barrier;
 }
 
 // The arguments that all kernels of a communicator have in common.
@@ -364,7 +364,7 @@ void kernel_comm::enter(kernels::collective_args& j, bool barrier) {
   j.epoch = m_epoch;
   j.await = m_previous_was_barrier ? 0 : m_previous;
   m_previous_was_barrier = barrier;
-  j.announces = !barrier;
+  j.signals_start = !barrier;
 }
 
 void kernel_comm::set_addresses(kernels::collective_args& j) {
@@ -438,7 +438,7 @@ void kernel_comm::forget_those_before(const void* last) {
 }
 
 void kernel_comm::retune(const tune::table* table) {
-  const auto memory = m_device.on_host ? tune::memory_kind::ordinary : tune::memory_kind::device;
+  const auto memory = m_device.on_host ? tune::memory_kind::system : tune::memory_kind::device;
   const auto ranks = static_cast<std::uint64_t>(m_setting.ranks);
   for (auto& rows : m_tuned) rows.clear();
   if (!table) return;

@@ -225,7 +225,7 @@ struct collective_args {
   std::int32_t divisor;
   std::int32_t source, target;  ///< two_shot: the rank that has the data, gets it; -1: all
   protocol how;
-  bool announces;      ///< the data does not show peers that this rank has begun
+  bool signals_start;  ///< the data does not show peers that this rank has begun
   bool may_be_direct;  ///< find out whether all of the memory is mapped, and then use no staging
   /// The buffers to and from the ranks after this one, from 1 on, where there are few. Behind what
   /// two ranks read: each line of arguments that a kernel reads it waits for.

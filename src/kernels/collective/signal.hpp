@@ -176,7 +176,7 @@ SUCL_INLINE void count_from_base(collective_args& j) {
 /// Peers signal that their last kernel has ended when they begin the next.
 template <int Few = at_once, class Item>
 SUCL_INLINE bool begin(const Item& at, const collective_args& j) {
-  if (j.announces && at.group() == 0)
+  if (j.signals_start && at.group() == 0)
     each_peer(at, j, [&](int q) SUCL_FLAT {
       store_relaxed(flag_of(buffer_to<Few>(j, q), flag::begun, 0), j.epoch);
     });

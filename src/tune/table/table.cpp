@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "tune/table/table.hpp"
 
+#include "base/hash.hpp"
+
 #include <unistd.h>
 
 #include <array>
@@ -54,7 +56,7 @@ const char* name(call_form form) {
 }
 
 const char* name(memory_kind memory) {
-  constexpr std::array<const char*, 3> names{"ordinary", "symmetric", "device"};
+  constexpr std::array<const char*, 3> names{"system", "symmetric", "device"};
   return names[static_cast<std::size_t>(memory)];
 }
 
@@ -63,7 +65,7 @@ memory_kind memory_of(const plan::recipe& r) {
                                                   "mapped_one_shot", "mapped_two_shot"};
   for (const std::string_view known : peers)
     if (r.algorithm == known) return memory_kind::symmetric;
-  return memory_kind::ordinary;
+  return memory_kind::system;
 }
 
 std::string to_toml(const table& t) {
@@ -82,13 +84,10 @@ std::string to_toml(const table& t) {
   return std::move(out.text);
 }
 
-// FNV-1a, 64 bits.
 std::uint64_t hash(const table& t) {
-  std::uint64_t h = 14695981039346656037u;
   writer out;
   for (const table_row& r : t.rows) write(out, r);
-  for (const char c : out.text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return h;
+  return base::fnv1a(out.text);
 }
 
 table_machine this_machine() {

@@ -24,13 +24,13 @@ enum class call_form { any, blocking, event };
 
 /// The memory that a row is for: what the host reads, what the communicator has allocated, or
 /// memory that only devices read.
-enum class memory_kind { ordinary, symmetric, device };
+enum class memory_kind { system, symmetric, device };
 
 /// Which backend executes messages of some sizes, and how.
 struct table_row {
   sucl::kind what = sucl::kind::allreduce;
   call_form form = call_form::any;
-  memory_kind memory = memory_kind::ordinary;
+  memory_kind memory = memory_kind::system;
   base::range ranks, nodes, bytes;
   std::string backend;
   plan::recipe how;         ///< of backend "plan"; without an algorithm SuCL chooses

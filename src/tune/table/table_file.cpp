@@ -123,7 +123,7 @@ constexpr row_key row_keys[] = {
      }},
     {"memory",
      [](table_row& r, const toml_entry& e, const toml_document& p) {
-       r.memory = static_cast<memory_kind>(one_of(e, p, {"ordinary", "symmetric", "device"}));
+       r.memory = static_cast<memory_kind>(one_of(e, p, {"system", "symmetric", "device"}));
      }},
     {"ranks", [](table_row& r, const toml_entry& e,
                  const toml_document& p) { r.ranks = parsed(e, p, base::parse_range); }},

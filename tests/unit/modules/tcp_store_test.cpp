@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The control plane over TCP: its hashes and texts, its store, and its protection against
-// strangers.
+// outsiders.
 #include "node.hpp"
 #include "store/identity.hpp"
 #include "support/jobs/tcp_job.hpp"
@@ -160,16 +160,16 @@ TEST(tcp_store, keeps_what_was_put_first_and_wakes_who_waits) {
 }
 
 /// A process that is not of the job.
-class stranger {
+class outsider {
  public:
-  explicit stranger(const tcp_job& job) {
+  explicit outsider(const tcp_job& job) {
     const auto where = tcp::endpoint_of(job.id().hosts().front());
     m_socket = socket(where.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
     m_connected = connect(m_socket, where.generic(), where.length()) == 0;
   }
-  ~stranger() { close(m_socket); }
-  stranger(const stranger&) = delete;
-  stranger& operator=(const stranger&) = delete;
+  ~outsider() { close(m_socket); }
+  outsider(const outsider&) = delete;
+  outsider& operator=(const outsider&) = delete;
 
   bool connected() const { return m_connected; }
   void say(const std::string& text) {
@@ -192,11 +192,11 @@ class stranger {
   bool m_connected = false;
 };
 
-TEST(tcp_strangers, are_shut_out_whatever_they_say) {
+TEST(tcp_outsiders, are_shut_out_whatever_they_say) {
   tcp_job job;
   std::mt19937 random(7);
   for (int i = 0; i < 200; ++i) {
-    stranger s(job);
+    outsider s(job);
     ASSERT_TRUE(s.connected());
     std::string text(1 + random() % 300, '\0');
     for (char& c : text) c = static_cast<char>(random());
@@ -212,21 +212,21 @@ TEST(tcp_strangers, are_shut_out_whatever_they_say) {
   EXPECT_FALSE(client(job).put("still", "serves"));
 }
 
-TEST(tcp_strangers, who_say_nothing_neither_stay_nor_keep_others_out) {
+TEST(tcp_outsiders, who_say_nothing_neither_stay_nor_keep_others_out) {
   tcp_job job;
-  std::vector<std::unique_ptr<stranger>> silent;
-  for (int i = 0; i < 200; ++i) silent.push_back(std::make_unique<stranger>(job));
+  std::vector<std::unique_ptr<outsider>> silent;
+  for (int i = 0; i < 200; ++i) silent.push_back(std::make_unique<outsider>(job));
   auto all = job.start(testing::whole_job(4));
   for (const auto& o : all) EXPECT_TRUE(o.node) << o.why.text;
   for (const auto& s : silent) EXPECT_TRUE(s->is_shut_out(30s));
-  EXPECT_FALSE(stranger(job).connected()) << "a process listens after the start";
+  EXPECT_FALSE(outsider(job).connected()) << "a process listens after the start";
   for (const auto& o : all)
     if (o.node) o.node->leave();
 }
 
-TEST(tcp_strangers, who_speak_one_byte_at_a_time_are_shut_out) {
+TEST(tcp_outsiders, who_speak_one_byte_at_a_time_are_shut_out) {
   tcp_job job;
-  stranger s(job);
+  outsider s(job);
   std::atomic<bool> out{false};
   std::thread speaker([&] {
     const std::string text = std::string("SuCL\1\0\0\0", 8) + std::string(40, 'x');
@@ -249,7 +249,7 @@ class odd_member final : public tcp::listener {
   void ended(tcp::connection&, tcp::ending, const std::string&) override { over = true; }
 };
 
-TEST(tcp_strangers, members_that_send_nonsense_do_no_harm) {
+TEST(tcp_outsiders, members_that_send_nonsense_do_no_harm) {
   tcp_job job;
   std::mt19937 random(11);
   for (int i = 0; i < 60; ++i) {

@@ -111,7 +111,7 @@ std::vector<int> on_one(int size) { return std::vector<int>(static_cast<std::siz
 TEST_P(executor_order, gives_all_ranks_the_same_bits_by_every_algorithm) {
   unsigned turn = 0;
   for (const std::string recipe : allreduces) {
-    const tune::table t = table_of(recipe.c_str(), tune::memory_kind::ordinary);
+    const tune::table t = table_of(recipe.c_str(), tune::memory_kind::system);
     for (const summed& s : all_summed) {
       const std::uint64_t count = std::vector<std::uint64_t>{1, 13, 3000, 5003}[turn % 4];
       const bool in_place = turn++ % 3 == 0;
@@ -127,7 +127,7 @@ TEST_P(executor_order, gives_all_ranks_the_same_bits_by_every_algorithm) {
 void expect_fixed_order(const std::vector<int>& nodes, const std::string& recipe, bool several) {
   const int size = static_cast<int>(nodes.size());
   const tune::table t =
-      recipe.empty() ? tune::table{} : table_of(recipe.c_str(), tune::memory_kind::ordinary);
+      recipe.empty() ? tune::table{} : table_of(recipe.c_str(), tune::memory_kind::system);
   unsigned turn = static_cast<unsigned>(size);
   for (const kind k : {kind::allreduce, kind::reduce, kind::reduce_scatter_block,
                        kind::reduce_scatter, kind::scan, kind::exscan}) {

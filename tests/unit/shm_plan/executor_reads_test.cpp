@@ -70,7 +70,7 @@ TEST(ipc_settings, take_any_word_for_true_and_false) {
 // A read that fails ends the operation on all ranks that needed it, no rank waits for ever, and the
 // next operation is right.
 TEST(executor_reads, that_fail_are_errors_and_nothing_hangs) {
-  const tune::table reading = table_of("read_two_shot", tune::memory_kind::ordinary);
+  const tune::table reading = table_of("read_two_shot", tune::memory_kind::system);
   for (const int when : {0, 1, 3, 7})
     for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
       sucl_backend table = *b.ipc.table;

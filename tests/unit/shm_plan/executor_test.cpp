@@ -114,7 +114,7 @@ const char* const recipes[] = {"ring",
 // Tables choose the plans: every algorithm there is, on memory that no other rank touches.
 TEST_P(executor_run, runs_every_algorithm) {
   for (const std::string recipe : recipes) {
-    const tune::table t = table_of(recipe.c_str(), tune::memory_kind::ordinary);
+    const tune::table t = table_of(recipe.c_str(), tune::memory_kind::system);
     for_ranks(
         GetParam(),
         [&](const backends& b, const sucl_comm_info& info) {
@@ -125,7 +125,7 @@ TEST_P(executor_run, runs_every_algorithm) {
 }
 
 TEST_P(executor_run, reads_nothing_where_that_is_forbidden) {
-  const tune::table t = table_of("read_two_shot", tune::memory_kind::ordinary);
+  const tune::table t = table_of("read_two_shot", tune::memory_kind::system);
   for_ranks(
       GetParam(),
       [&](const backends& b, const sucl_comm_info& info) { EXPECT_EQ(compare_by(b, info, t), 0u); },
@@ -277,7 +277,7 @@ TEST_P(executor_nodes, agrees_with_the_definitions) {
 TEST_P(executor_nodes, agrees_with_the_definitions_by_every_plan) {
   for (const std::string recipe : recipes) {
     if (recipe.starts_with("staged_") || recipe.starts_with("read_")) continue;
-    const tune::table t = table_of(recipe.c_str(), tune::memory_kind::ordinary);
+    const tune::table t = table_of(recipe.c_str(), tune::memory_kind::system);
     for_nodes(
         GetParam(),
         [&](const backends& b, const sucl_comm_info& info) {

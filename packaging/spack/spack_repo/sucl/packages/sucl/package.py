@@ -80,4 +80,4 @@ class Sucl(CMakePackage):
     def test_bench(self):
         """run allreduce on two ranks, which checks its results"""
         sucl = which(self.prefix.bin.sucl, required=True)
-        sucl("bench", "allreduce", "-n", "2", "--memory", "usm", "--sizes", "4:64")
+        sucl("bench", "allreduce", "-n", "2", "--memory", "device", "--sizes", "4:64")
