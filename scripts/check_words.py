@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = "scripts/words.txt"
-KINDS = (".c", ".cmake", ".cpp", ".h", ".hpp", ".json", ".md", ".py", ".sh", ".toml", ".txt")
+KINDS = (".c", ".cff", ".cmake", ".cpp", ".def", ".h", ".hpp", ".in", ".json", ".md", ".py", ".sh",
+         ".toml", ".txt", ".yml", ".ci/run", ".ci/nightly", "Containerfile", "Makefile")
 ROW = re.compile(r"(?P<old>.+?) => (?P<new>[^\[]+?)(?: \[(?P<excepted>.+)\])?$")
 
 

@@ -243,11 +243,11 @@ void truth(const task& t) {
   }
 }
 
-enum class family { none, integer, real, complex, located, truth };
+enum class type_class { none, integer, real, complex, located, truth };
 
 struct row {
   std::uint64_t size;
-  family of;
+  type_class of;
   void (*reduce)(const task&);
 };
 
@@ -255,29 +255,29 @@ template <class T>
 using complex_of = plain<std::complex<T>, std::complex<T>>;
 
 constexpr row rows[SUCL_TYPE_COUNT] = {
-    {0, family::none, nullptr},
-    {1, family::integer, integer<std::int8_t>},
-    {1, family::integer, integer<std::uint8_t>},
-    {2, family::integer, integer<std::int16_t>},
-    {2, family::integer, integer<std::uint16_t>},
-    {4, family::integer, integer<std::int32_t>},
-    {4, family::integer, integer<std::uint32_t>},
-    {8, family::integer, integer<std::int64_t>},
-    {8, family::integer, integer<std::uint64_t>},
-    {2, family::real, real<fp16>},
-    {2, family::real, real<bf16>},
-    {4, family::real, real<plain<float, float>>},
-    {8, family::real, real<plain<double, double>>},
-    {8, family::complex, arithmetic<complex_of<float>>},
-    {16, family::complex, arithmetic<complex_of<double>>},
-    {sizeof(pair<std::int16_t>), family::located, located<std::int16_t>},
-    {sizeof(pair<std::int32_t>), family::located, located<std::int32_t>},
-    {sizeof(pair<std::int64_t>), family::located, located<std::int64_t>},
-    {sizeof(pair<float>), family::located, located<float>},
-    {sizeof(pair<double>), family::located, located<double>},
-    {1, family::truth, truth},
-    {1, family::real, real<fp8_e4m3>},
-    {1, family::real, real<fp8_e5m2>},
+    {0, type_class::none, nullptr},
+    {1, type_class::integer, integer<std::int8_t>},
+    {1, type_class::integer, integer<std::uint8_t>},
+    {2, type_class::integer, integer<std::int16_t>},
+    {2, type_class::integer, integer<std::uint16_t>},
+    {4, type_class::integer, integer<std::int32_t>},
+    {4, type_class::integer, integer<std::uint32_t>},
+    {8, type_class::integer, integer<std::int64_t>},
+    {8, type_class::integer, integer<std::uint64_t>},
+    {2, type_class::real, real<fp16>},
+    {2, type_class::real, real<bf16>},
+    {4, type_class::real, real<plain<float, float>>},
+    {8, type_class::real, real<plain<double, double>>},
+    {8, type_class::complex, arithmetic<complex_of<float>>},
+    {16, type_class::complex, arithmetic<complex_of<double>>},
+    {sizeof(pair<std::int16_t>), type_class::located, located<std::int16_t>},
+    {sizeof(pair<std::int32_t>), type_class::located, located<std::int32_t>},
+    {sizeof(pair<std::int64_t>), type_class::located, located<std::int64_t>},
+    {sizeof(pair<float>), type_class::located, located<float>},
+    {sizeof(pair<double>), type_class::located, located<double>},
+    {1, type_class::truth, truth},
+    {1, type_class::real, real<fp8_e4m3>},
+    {1, type_class::real, real<fp8_e5m2>},
 };
 
 const row* find(sucl_type type) {
@@ -295,12 +295,12 @@ bool defined(sucl_op op, sucl_type type) {
   const row* r = find(type);
   if (!r || op <= SUCL_OP_NONE || op >= SUCL_OP_COUNT) return false;
   switch (r->of) {
-    case family::none: return false;
-    case family::integer: return op <= SUCL_OP_BIT_XOR;
-    case family::real: return op <= SUCL_OP_AVG;
-    case family::complex: return op == SUCL_OP_SUM || op == SUCL_OP_PROD || op == SUCL_OP_AVG;
-    case family::located: return op == SUCL_OP_MINLOC || op == SUCL_OP_MAXLOC;
-    case family::truth:
+    case type_class::none: return false;
+    case type_class::integer: return op <= SUCL_OP_BIT_XOR;
+    case type_class::real: return op <= SUCL_OP_AVG;
+    case type_class::complex: return op == SUCL_OP_SUM || op == SUCL_OP_PROD || op == SUCL_OP_AVG;
+    case type_class::located: return op == SUCL_OP_MINLOC || op == SUCL_OP_MAXLOC;
+    case type_class::truth:
       return op == SUCL_OP_MIN || op == SUCL_OP_MAX ||
              (op >= SUCL_OP_LOGICAL_AND && op <= SUCL_OP_LOGICAL_XOR);
   }

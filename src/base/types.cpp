@@ -9,38 +9,38 @@
 namespace sucl {
 namespace {
 
-enum class family { opaque, integer, real, complex, pair, boolean };
+enum class type_class { opaque, integer, real, complex, pair, boolean };
 
 struct type_row {
   std::size_t size;
-  family of;
+  type_class of;
 };
 
 // In the order of base::type_names.
 constexpr std::array<type_row, SUCL_TYPE_COUNT> types{{
-    {0, family::opaque},                        // bytes
-    {1, family::integer},                       // int8
-    {1, family::integer},                       // uint8
-    {2, family::integer},                       // int16
-    {2, family::integer},                       // uint16
-    {4, family::integer},                       // int32
-    {4, family::integer},                       // uint32
-    {8, family::integer},                       // int64
-    {8, family::integer},                       // uint64
-    {2, family::real},                          // fp16
-    {2, family::real},                          // bf16
-    {4, family::real},                          // fp32
-    {8, family::real},                          // fp64
-    {8, family::complex},                       // complex_fp32
-    {16, family::complex},                      // complex_fp64
-    {sizeof(loc<std::int16_t>), family::pair},  // int16_loc
-    {sizeof(loc<std::int32_t>), family::pair},  // int32_loc
-    {sizeof(loc<std::int64_t>), family::pair},  // int64_loc
-    {sizeof(loc<float>), family::pair},         // fp32_loc
-    {sizeof(loc<double>), family::pair},        // fp64_loc
-    {1, family::boolean},                       // bool
-    {1, family::real},                          // fp8_e4m3
-    {1, family::real},                          // fp8_e5m2
+    {0, type_class::opaque},                        // bytes
+    {1, type_class::integer},                       // int8
+    {1, type_class::integer},                       // uint8
+    {2, type_class::integer},                       // int16
+    {2, type_class::integer},                       // uint16
+    {4, type_class::integer},                       // int32
+    {4, type_class::integer},                       // uint32
+    {8, type_class::integer},                       // int64
+    {8, type_class::integer},                       // uint64
+    {2, type_class::real},                          // fp16
+    {2, type_class::real},                          // bf16
+    {4, type_class::real},                          // fp32
+    {8, type_class::real},                          // fp64
+    {8, type_class::complex},                       // complex_fp32
+    {16, type_class::complex},                      // complex_fp64
+    {sizeof(loc<std::int16_t>), type_class::pair},  // int16_loc
+    {sizeof(loc<std::int32_t>), type_class::pair},  // int32_loc
+    {sizeof(loc<std::int64_t>), type_class::pair},  // int64_loc
+    {sizeof(loc<float>), type_class::pair},         // fp32_loc
+    {sizeof(loc<double>), type_class::pair},        // fp64_loc
+    {1, type_class::boolean},                       // bool
+    {1, type_class::real},                          // fp8_e4m3
+    {1, type_class::real},                          // fp8_e5m2
 }};
 
 template <class Table, class Enum>
@@ -76,18 +76,20 @@ bool defined(op o, type t) noexcept {
     case op::sum:
     case op::prod:
     case op::avg:
-      return r->of == family::integer || r->of == family::real || r->of == family::complex;
+      return r->of == type_class::integer || r->of == type_class::real ||
+             r->of == type_class::complex;
     case op::min:
     case op::max:
-      return r->of == family::integer || r->of == family::real || r->of == family::boolean;
+      return r->of == type_class::integer || r->of == type_class::real ||
+             r->of == type_class::boolean;
     case op::logical_and:
     case op::logical_or:
-    case op::logical_xor: return r->of == family::integer || r->of == family::boolean;
+    case op::logical_xor: return r->of == type_class::integer || r->of == type_class::boolean;
     case op::bit_and:
     case op::bit_or:
-    case op::bit_xor: return r->of == family::integer;
+    case op::bit_xor: return r->of == type_class::integer;
     case op::minloc:
-    case op::maxloc: return r->of == family::pair;
+    case op::maxloc: return r->of == type_class::pair;
     case op::none: break;
   }
   return false;

@@ -101,7 +101,7 @@ std::optional<error_info> device_errors::clear() const {
   const int code = m_call.take_last ? m_call.take_last() : success;
   if (is_fault(code)) return fault(code);
   if (is_of_launch(code))
-    base::log(base::log_level::warn, "kernels",
+    base::log(base::log_level::warn, "device",
               "a kernel of the program was not launched: ", text_of(code));
   return std::nullopt;
 }

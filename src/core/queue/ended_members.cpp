@@ -122,7 +122,7 @@ std::optional<error_info> ended_members::obstacle(const sucl_operation& waits_in
 std::optional<error_info> ended_members::left_alone(const sucl_operation& waits_in,
                                                     std::uint64_t turn, time_point now) {
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(100);
-  const std::chrono::nanoseconds pause = now - std::exchange(m_last_look, now);
+  const std::chrono::nanoseconds pause = now - std::exchange(m_last_poll, now);
   const bool all_in_order = m_ended.size() + 1 == m_context.where.world_ranks.size() &&
                             std::all_of(m_ended.begin(), m_ended.end(), [](const ended& m) {
                               return m.end.how == manner::regular;

@@ -75,7 +75,7 @@ class ended_members {
   /// For how long this rank has waited in m_waits_in since all others have ended in good order.
   std::chrono::nanoseconds m_alone{};
   std::uint64_t m_waits_in = 0;
-  time_point m_last_look;
+  time_point m_last_poll;
 };
 
 }  // namespace sucl::core

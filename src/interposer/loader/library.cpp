@@ -88,7 +88,7 @@ std::string interface_of(const std::string& flavour) {
 }
 
 // One that defines MPI's functions.
-library look_at(const std::string& file) {
+library inspect(const std::string& file) {
   library found;
   found.file = file;
   void* handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
@@ -117,9 +117,9 @@ library find_library() {
     found.problem = "the process has no MPI library";
     return found;
   }
-  if (files.size() == 1) return look_at(*files.begin());
+  if (files.size() == 1) return inspect(*files.begin());
   const std::string called = called_of(files);
-  found = look_at(called.empty() ? *files.begin() : called);
+  found = inspect(called.empty() ? *files.begin() : called);
   if (called.empty()) found.flavour.clear();
   found.problem = "the process has several MPI libraries:";
   for (const std::string& file : files) found.problem += " " + file;
@@ -130,7 +130,7 @@ void refuse_other_interfaces(const std::string& flavour) {
   std::set<std::string> files = definitions();
   if (const std::string called = called_of(files); !called.empty()) files = {called};
   for (const std::string& file : files) {
-    const library found = look_at(file);
+    const library found = inspect(file);
     if (found.flavour.empty() || interface_of(found.flavour) == interface_of(flavour)) continue;
     say_to_first_rank("sucl error interposer: libsucl_pmpi_" + flavour +
                       ".so was loaded into a process that has " + found.file +

@@ -73,7 +73,7 @@ char buffer_of(const json& from, const char* name, const std::string& where) {
 }
 
 /// What a GPU reaches.
-struct reach {
+struct access {
   std::map<std::string, std::vector<channel_end>> channels;  ///< by type
   struct group {
     char type = 'i';
@@ -122,7 +122,7 @@ class reader {
     for (const json& s : list_of(from, "semaphores", where))
       g.semaphores.push_back(number_of(s, "init_value", where));
     m_rank = rank;
-    m_reach = read_reach(from, where);
+    m_access = read_access(from, where);
     for (const json& b : list_of(from, "threadblocks", where)) {
       const std::string block = where + ", thread block " + std::to_string(g.blocks.size());
       if (static_cast<std::size_t>(number_of(b, "id", block)) != g.blocks.size())
@@ -139,8 +139,8 @@ class reader {
     return rank;
   }
 
-  reach read_reach(const json& from, const std::string& where) const {
-    reach r;
+  access read_access(const json& from, const std::string& where) const {
+    access r;
     std::map<std::pair<std::string, int>, int> connections;
     for (const json& c : list_of(from, "channels", where)) {
       const std::string type = text_of(c, "channel_type", where);
@@ -151,7 +151,7 @@ class reader {
       for (const json& g : list_of(c, "rank_groups", where)) {
         // Older plans have the other name.
         const char* name = find(c, "buffer_type") ? "buffer_type" : "buff";
-        reach::group group{buffer_of(c, name, where), {}};
+        access::group group{buffer_of(c, name, where), {}};
         for (const json& peer : list_of(g, "ranks", where))
           group.ranks.push_back(rank_in(peer, where));
         if (group.ranks.empty()) refuse_text(where, "a switch connects no GPUs");
@@ -221,7 +221,7 @@ class reader {
       const int channel =
           named(names.channels, type, number(id, "channel_ids", where, numbers_allowed), where);
       if (type == "switch") continue;
-      const auto& ends = m_reach.channels[type];
+      const auto& ends = m_access.channels[type];
       if (static_cast<std::size_t>(channel) >= ends.size())
         refuse_text(where, "its GPU has no " + type + " channel " + std::to_string(channel));
       o.channels.push_back(ends[static_cast<std::size_t>(channel)]);
@@ -250,18 +250,18 @@ class reader {
     b.chunks = static_cast<std::uint64_t>(number_of(from, "size", where, {1, chunks_allowed.high}));
     if (find(from, "buffer_id")) {
       const int id = named(names.buffers, type, number_of(from, "buffer_id", where), where);
-      if (static_cast<std::size_t>(id) >= m_reach.remote.size())
+      if (static_cast<std::size_t>(id) >= m_access.remote.size())
         refuse_text(where, "its GPU has no remote buffer " + std::to_string(id));
-      const auto& there = m_reach.remote[static_cast<std::size_t>(id)];
+      const auto& there = m_access.remote[static_cast<std::size_t>(id)];
       b.type = there.type;
       b.ranks = {there.rank};
       b.remote = true;
     } else if (find(from, "switch_channel_id")) {
       const int id =
           named(names.channels, "switch", number_of(from, "switch_channel_id", where), where);
-      if (static_cast<std::size_t>(id) >= m_reach.switches.size())
+      if (static_cast<std::size_t>(id) >= m_access.switches.size())
         refuse_text(where, "its GPU has no switch channel " + std::to_string(id));
-      const auto& there = m_reach.switches[static_cast<std::size_t>(id)];
+      const auto& there = m_access.switches[static_cast<std::size_t>(id)];
       b.type = there.type;
       b.ranks = there.ranks;
       b.remote = true;
@@ -274,7 +274,7 @@ class reader {
 
   const json& m_root;
   int m_ranks = 0, m_rank = 0;
-  reach m_reach;
+  access m_access;
   std::size_t m_operations = 0;
 };
 

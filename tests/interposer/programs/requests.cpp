@@ -338,7 +338,7 @@ bool is_status(const MPI_Status& s, state of, int tag) {
 }
 
 // What is wrong by the standard, or null.
-const char* judge(function f, const std::vector<state>& row, bool ignore, const outcome& o,
+const char* check(function f, const std::vector<state>& row, bool ignore, const outcome& o,
                   int tags) {
   if (o.code != MPI_SUCCESS) return "an error";
   const auto count = [&](auto is) { return std::count_if(row.begin(), row.end(), is); };
@@ -399,8 +399,8 @@ void compare(bench& by_usual, bench& by_library, function f, const std::vector<s
   outcome its;
   if (asks_library) its = by_library.run(f, row, ignore);
   if (g_rank > 0) return;  // it has only helped
-  const char* const wrong = judge(f, row, ignore, found, usual_tags);
-  const char* const other = asks_library ? judge(f, row, ignore, its, library_tags) : nullptr;
+  const char* const wrong = check(f, row, ignore, found, usual_tags);
+  const char* const other = asks_library ? check(f, row, ignore, its, library_tags) : nullptr;
   if (other) ++g_own_minds;
   if (!wrong || (other && std::string(wrong) == other)) return;
   ++g_failures;

@@ -113,7 +113,7 @@ void stage::report(const std::string& what, const trial& t, const step& s, std::
                static_cast<unsigned long long>(m_index));
 }
 
-void stage::judge(trial& t, const step& s, std::size_t i, std::uint64_t turn) {
+void stage::check_result(trial& t, const step& s, std::size_t i, std::uint64_t turn) {
   ++found.operations;
   const std::string wrong = t.verify();
   if (!wrong.empty()) report(wrong, t, s, i);
@@ -146,7 +146,7 @@ void stage::one_by_one(const step& s) {
     else
       ::sycl::event::wait(all[i]->start({}));
     all[i]->read();
-    judge(*all[i], s, i);
+    check_result(*all[i], s, i);
   }
 }
 
@@ -191,7 +191,7 @@ void stage::window(const step& s) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i]) {
       all[i]->read();
-      judge(*all[i], s, i);
+      check_result(*all[i], s, i);
     } else {
       board.note(0, 0, m_index);
     }
@@ -208,7 +208,7 @@ void stage::chained(const step& s) {
   const events done = all[0]->start(ordered ? events{} : filled);
   ::sycl::event::wait(all[0]->read_on_queue(ordered ? events{} : done));
   ::sycl::event::wait(done);
-  judge(*all[0], s, 0);
+  check_result(*all[0], s, 0);
 }
 
 void stage::repeated(trial& t, std::size_t times, const std::function<void(std::size_t)>& start,
@@ -218,7 +218,7 @@ void stage::repeated(trial& t, std::size_t times, const std::function<void(std::
     t.fill();
     start(turn);
     t.read();
-    judge(t, s, 0, turn);
+    check_result(t, s, 0, turn);
   }
 }
 
@@ -309,7 +309,7 @@ void stage::allocated(const step& s) {
     else
       ::sycl::event::wait(t.start({}));
     t.read();
-    judge(t, s, 0);
+    check_result(t, s, 0);
   }
   p.symmetric.reset();
   std::swap(p.symmetric, m_pool.spare);
@@ -337,7 +337,7 @@ void stage::threads(const step& s) {
   if (failure) std::rethrow_exception(failure);
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i]->read();
-    judge(*all[i], s, i);
+    check_result(*all[i], s, i);
   }
 }
 
@@ -349,7 +349,7 @@ void stage::renewed(const step& s) {
   t.fill();
   ::sycl::event::wait(t.start({}));
   t.read();
-  judge(t, s, 0);
+  check_result(t, s, 0);
 }
 
 }  // namespace sucl::torture

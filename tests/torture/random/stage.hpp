@@ -43,7 +43,7 @@ class stage {
   void renewed(const step& s);
   void repeated(trial& t, std::size_t times, const std::function<void(std::size_t)>& start,
                 const step& s);
-  void judge(trial& t, const step& s, std::size_t i, std::uint64_t turn = 0);
+  void check_result(trial& t, const step& s, std::size_t i, std::uint64_t turn = 0);
   void report(const std::string& what, const trial& t, const step& s, std::size_t i);
   trials make(const step& s);
 
