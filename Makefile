@@ -10,12 +10,19 @@ export DOXYGEN ?= doxygen
 export SUCL_WHEELS
 BUILD = build/$(PRESET)
 
+# What is set up and built: all, or what `make bench` needs. A folder that is configured for all stays so.
+PROFILE ?= all
+configured = $(shell sed -n 's/^SUCL_PROFILE:STRING=//p' $(BUILD)/CMakeCache.txt 2>/dev/null)
+profile_of_bench = $(if $(wildcard $(BUILD)/CMakeCache.txt),$(or $(configured),all),bench)
+
 # The same settings for the set-up and for CMake, from the command line or the environment.
 SETTINGS = SUCL_SYCL SUCL_VENV SUCL_SYCL_ROOT SUCL_ACPP SUCL_ACPP_TARGETS SUCL_MPI SUCL_INSTALL_RUNTIME \
   SUCL_BUILD_WERROR
 $(foreach s,$(SETTINGS),$(if $($(s)),$(eval export $(s))))
 comma = ,
 given = $(foreach s,$(SETTINGS),$(if $($(s)),-D$(s)='$(subst $(comma),;,$($(s)))'))
+# What was chosen for a bench does not stay chosen for all.
+forgotten = $(if $(filter all.bench,$(PROFILE).$(configured)),$(if $(SUCL_MPI),,-USUCL_MPI))
 
 SECONDS_EACH ?= 60
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
@@ -30,7 +37,7 @@ help:  ## list the targets
 	@echo
 	@echo 'Settings, also from the environment:'
 	@echo '  SUCL_SYCL=pip|adaptivecpp|icpx   SYCL implementation (pip)'
-	@echo '  SUCL_MPI="openmpi mpich impi"    MPIs: names, or paths of mpicxx (all three)'
+	@echo '  SUCL_MPI="openmpi mpich impi"    MPIs: names, or paths of mpicxx (all three; bench: openmpi)'
 	@echo '  SUCL_VENV=.venv                  where Python packages go'
 	@echo '  SUCL_WHEELS=folder               wheels to set up from, without a network'
 	@echo '  SUCL_ACPP=path                   AdaptiveCpp compiler driver'
@@ -42,11 +49,11 @@ help:  ## list the targets
 	@echo '  MINUTES=60 SEED=1 MPIS=a,b       how long "make torture" takes, with which MPIs'
 
 setup:  ## install what is needed (once)
-	@scripts/setup.sh
+	@scripts/setup.sh $(PROFILE)
 
 configure: setup
 	@mkdir -p $(BUILD)
-	@cmake --preset $(PRESET) $(given) >$(BUILD)/configure.log 2>&1 || \
+	@cmake --preset $(PRESET) -DSUCL_PROFILE=$(PROFILE) $(given) $(forgotten) >$(BUILD)/configure.log 2>&1 || \
 	  { cat $(BUILD)/configure.log; exit 1; }
 	@grep '^-- SuCL' $(BUILD)/configure.log || true
 
@@ -62,7 +69,8 @@ link:
 	@if [ -x $(BUILD)/bin/sucl ] && { [ $(PRESET) = default ] || [ ! -e sucl ]; }; then \
 	  ln -sfn $(BUILD)/bin/sucl sucl; fi
 
-bench: program  ## run collectives on the CPU device, check and compare them
+bench:  ## run collectives on the CPU device, check and compare them; sets up only what that needs
+	@$(MAKE) --no-print-directory program PROFILE=$(profile_of_bench)
 	@mkdir -p build/bench
 	$(BUILD)/bin/sucl bench $(BENCH_COLLECTIVES) $(BENCH_FLAGS) \
 	  --json build/bench/bench.json --plot build/bench/bench.svg
@@ -86,10 +94,11 @@ endif
 check: setup  ## check format, licence heads, scripts, documents and the purity of the core
 	@scripts/check.sh
 
-recipes:  ## check the recipes of packaging/ with the programs that read them
+recipes:  ## check the recipes of packaging/ with the programs that read them, and the Python packages
 	@scripts/setup.sh packaging
 	@$(or $(SUCL_VENV),.venv)/bin/hadolint packaging/container/Containerfile
 	@$(or $(SUCL_VENV),.venv)/bin/python -B tests/packaging/conda.py .
+	@$(or $(SUCL_VENV),.venv)/bin/python -B scripts/requirements.py resolve
 
 format: setup  ## format the sources
 	@scripts/check.sh --format

@@ -28,6 +28,18 @@ string(COMPARE EQUAL "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}" sucl_is
 option(SUCL_BUILD_TESTS "Build the tests" ${sucl_is_top_level})
 option(SUCL_BUILD_EXAMPLES "Build the examples" ${sucl_is_top_level})
 
+set(SUCL_PROFILE all CACHE STRING
+  "all, or bench: what 'make bench' needs; one MPI, no tests, no examples, no Python package")
+set_property(CACHE SUCL_PROFILE PROPERTY STRINGS all bench)
+if(NOT SUCL_PROFILE MATCHES "^(all|bench)$")
+  message(FATAL_ERROR "SUCL_PROFILE is '${SUCL_PROFILE}'. Set it to all or bench.")
+endif()
+if(SUCL_PROFILE STREQUAL "bench")
+  # Not in the cache: what follows may be all.
+  set(SUCL_BUILD_TESTS OFF)
+  set(SUCL_BUILD_EXAMPLES OFF)
+endif()
+
 set_property(CACHE SUCL_SYCL PROPERTY STRINGS pip adaptivecpp icpx none)
 if(NOT SUCL_SYCL MATCHES "^(pip|adaptivecpp|icpx|none)$")
   message(FATAL_ERROR "SUCL_SYCL is '${SUCL_SYCL}'. Set it to pip, adaptivecpp, icpx or none.")
@@ -38,7 +50,7 @@ if(NOT SUCL_SYCL STREQUAL "pip")
   set(sucl_has_python OFF)
 endif()
 option(SUCL_BUILD_PYTHON "Build the Python package; SUCL_SYCL is pip or adaptivecpp" ${sucl_has_python})
-if(SUCL_BUILD_PYTHON AND NOT SUCL_SYCL MATCHES "^(pip|adaptivecpp)$")
+if(SUCL_PROFILE STREQUAL "bench" OR (SUCL_BUILD_PYTHON AND NOT SUCL_SYCL MATCHES "^(pip|adaptivecpp)$"))
   set(SUCL_BUILD_PYTHON OFF)
 endif()
 # A relative path means the same on the command line of make and of cmake.

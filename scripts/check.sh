@@ -53,6 +53,7 @@ done
 "$bin/ruff" check --quiet "${python[@]}" || status=1
 "$bin/ruff" format --quiet --check packaging/spack ||
   complain "The recipe of Spack is not formatted. Run: $bin/ruff format packaging/spack"
+"$bin/python" -B scripts/requirements.py check || status=1
 "$bin/python" -B scripts/check_docs.py || status=1
 "$bin/python" -B scripts/check_words.py || status=1
 scripts/check_purity.sh || status=1

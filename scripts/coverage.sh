@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${SUCL_VENV:-$PWD/.venv}/bin
 build=build/coverage
-[[ -x $bin/gcovr ]] || "$bin/python3" -m pip install --quiet -r requirements/coverage.txt
+scripts/setup.sh coverage
 mkdir -p "$build"
 cmake --preset coverage >"$build/configure.log" 2>&1 || {
   cat "$build/configure.log"

