@@ -72,7 +72,8 @@ link:
 bench:  ## run collectives on the CPU device, check and compare them; sets up only what that needs
 	@$(MAKE) --no-print-directory program PROFILE=$(profile_of_bench)
 	@mkdir -p build/bench
-	$(BUILD)/bin/sucl bench $(BENCH_COLLECTIVES) $(BENCH_FLAGS) \
+# SUCL_PYTHON is what the environment was made with, and has nothing that draws plots.
+	env -u SUCL_PYTHON $(BUILD)/bin/sucl bench $(BENCH_COLLECTIVES) $(BENCH_FLAGS) \
 	  --json build/bench/bench.json --plot build/bench/bench.svg
 
 WAITS = $(BUILD)/tests/waits
