@@ -42,6 +42,7 @@ struct run_options {
   int ranks = 1;
   std::string mpi;
   std::string launcher;
+  std::string input;
   std::string timeout;
   std::string trace;
   bool recovers = false;
@@ -117,6 +118,11 @@ void define(CLI::App& app, run_options& o) {
                  "Who starts the ranks: mpi, local (this machine, no MPI), srun (Slurm, no MPI). "
                  "Otherwise mpi, or local if SuCL was built without one")
       ->type_name("NAME");
+  app.add_option("--stdin", o.input,
+                 "Ranks that read standard input, which is read to its end first: all, 0, or none. "
+                 "Otherwise as the launcher does: rank 0, of srun all")
+      ->check(CLI::IsMember({"all", "none", "0"}).description(""))
+      ->type_name("RANKS");
   app.add_option("--timeout", o.timeout,
                  "Operations that take longer (30, 500ms, 2min) become errors on every rank, and "
                  "ranks outlive one that dies")
@@ -150,6 +156,7 @@ job make_job(const run_options& o, const environment& env) {
   if (o.recovers && result.by != launcher::local)
     wrong_usage("--enable-recovery goes with --launcher local: MPI ends a job that loses a rank.");
   result.ranks = o.ranks;
+  result.input = o.input;
   const auto set = [&result](const char* name, const std::string& value) {
     result.variables.emplace_back(name, value);
   };
@@ -209,6 +216,8 @@ int run_command(const words& arguments) {
   if (o.interpose) interpose(what, program);
   what.program = program;
   if (o.print) {
+    if (what.by != launcher::srun && (o.input == "all" || o.input == "0"))
+      wrong_usage("`sucl run` does what --stdin " + o.input + " says, so --print cannot show it.");
     std::fputs(describe(env, what).c_str(), stdout);
     return exit_code::success;
   }

@@ -374,6 +374,38 @@ class Run(Case):
     def test_exit_code_is_the_jobs(self):
         self.run_ranks("-n", 2, "--", "sh", "-c", "exit 3", code=3)
 
+    def read_by(self, *options):
+        """What a loop over lines reads after the first job, and what that job's ranks have read."""
+        self.path("ranks").write_text("")
+        rank = "r=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SUCL_TCP_RANK}}; "
+        script = ('while read line; do echo "$line" >>lines; "$@"; done')
+        self.path("lines").write_text("")
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", PROGRAM, "run", *options, "-n", "2", "--", "sh", "-c",
+             rank + 'echo "$r: $(cat | paste -sd,)" >>ranks'], cwd=self.folder.name,
+            input="first\nsecond\nthird\n", capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.path("lines").read_text().split(), sorted(
+            self.path("ranks").read_text().splitlines())
+
+    def test_who_reads_standard_input(self):
+        for launcher in (("--mpi", FLAVOUR), ("--launcher", "local")):
+            with self.subTest(launcher=launcher):
+                lines, ranks = self.read_by(*launcher, "--stdin", "none")
+                self.assertEqual(lines, ["first", "second", "third"])
+                self.assertEqual(ranks, ["0: "] * 3 + ["1: "] * 3)
+                self.assertEqual(self.read_by(*launcher, "--stdin", "0"),
+                                 (["first"], ["0: second,third", "1: "]))
+                self.assertEqual(self.read_by(*launcher, "--stdin", "all"),
+                                 (["first"], ["0: second,third", "1: second,third"]))
+
+    def test_a_bench_leaves_standard_input(self):
+        done = subprocess.run(
+            ["bash", "-c", '"$@" >printed; cat', "bash", PROGRAM, "bench", "barrier", "--mpi", FLAVOUR,
+             "-n", "2"], cwd=self.folder.name, input="for others\n", capture_output=True, text=True,
+            timeout=LIMIT)
+        self.assertEqual((done.returncode, done.stdout), (0, "for others\n"), done.stderr)
+
     def test_a_failed_rank_is_named(self):
         rank = "r=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; [ $r != 1 ] || "
         for command, end, code in (("kill -KILL $$", r"was ended by signal 9 \(SIGKILL", 137),
@@ -421,6 +453,10 @@ class Run(Case):
         self.assertFalse(self.path("here").exists())
         self.assertIn(f"export SUCL_MPI_FLAVOUR={FLAVOUR}\n", done.stdout)
         self.assertRegex(done.stdout, r"-n 2 \S*/sh -c 'touch here'\n$")
+        done = self.run_ranks("--print", "--stdin", "none", "--", "true")
+        self.assertRegex(done.stdout, r"/true </dev/null\n$")
+        done = self.run_ranks("--print", "--stdin", "all", "--", "true", code=2)
+        self.assertIn("--print cannot show it", done.stderr)
 
     def test_printed_commands_work(self):
         script = self.run_ranks("-n", 2, "--print", "--", "sh", "-c", "echo it works").stdout

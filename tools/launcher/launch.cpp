@@ -3,6 +3,7 @@
 #include "launch.hpp"
 
 #include "abandoned_names.hpp"
+#include "input.hpp"
 #include "launcher_processes.hpp"
 #include "local_job.hpp"
 #include "report.hpp"
@@ -99,6 +100,7 @@ words srun_command(const job& what) {
     if (access(file.c_str(), X_OK) != 0) continue;
     words command{file, "-n", std::to_string(what.ranks), "--export=ALL",
                   what.survive ? "--kill-on-bad-exit=0" : "--kill-on-bad-exit=1"};
+    if (!what.input.empty()) command.push_back("--input=" + what.input);
     command.insert(command.end(), what.program.begin(), what.program.end());
     return command;
   }
@@ -329,7 +331,16 @@ words launcher_command(const environment& env, const job& what) {
 void launch(const environment& env, const job& what) {
   if (what.by != launcher::srun) check_ranks(what.ranks);
   set_variables(env, what);
-  if (what.by == launcher::local) std::exit(run_local(what));
+  // Slurm's launcher serves any choice, MPI's none: some never tell ranks that input has ended.
+  std::string copy = no_copy;
+  if (what.input == "none") {
+    leave_input();
+    copy = no_input;
+  } else if (what.by != launcher::srun &&
+             (what.input == "all" || (what.input == "0" && what.by == launcher::mpi))) {
+    copy = copy_input();
+  }
+  if (what.by == launcher::local) std::exit(run_local(what, copy));
   if (what.by == launcher::srun) {
     setenv("SUCL_TCP_ID", core::make_job_id("", 0, what.ranks).c_str(), 1);
     unsetenv("SUCL_TCP_RANK");
@@ -338,7 +349,12 @@ void launch(const environment& env, const job& what) {
   }
   job reported = what;
   report_inbox inbox;
-  const words watch{own_path(), "watch-rank", inbox.name(), what.survive ? "live-on" : "end"};
+  const words watch{own_path(),
+                    "watch-rank",
+                    inbox.name(),
+                    what.survive ? "live-on" : "end",
+                    what.input == "0" ? "first" : "each",
+                    copy};
   reported.program.insert(reported.program.begin(), watch.begin(), watch.end());
   const std::time_t begun = std::time(nullptr);
   const int code = supervised(launcher_command(env, reported), inbox, what).wait();
@@ -355,7 +371,8 @@ std::string describe(const environment& env, const job& what) {
     if (const char* value = std::getenv(name.c_str()))
       text += "export " + name + "=" + shell_quoted(value) + "\n";
   if (what.by == launcher::local) return text + describe_local(what);
-  return text + shell_quoted(launcher_command(env, what)) + "\n";
+  return text + shell_quoted(launcher_command(env, what)) +
+         (what.input == "none" ? " </dev/null\n" : "\n");
 }
 
 }  // namespace sucl::tools

@@ -34,6 +34,9 @@ struct job {
   /// If it does not recover, those that live on end so long after the first that failed: each has
   /// had its error by then, unless it does not request any.
   std::chrono::nanoseconds time_to_report{};
+  /// Which ranks read standard input: `all`, `none` or `0`; empty: as the launcher does, rank 0, or
+  /// with srun all.
+  std::string input;
   std::vector<std::pair<std::string, std::string>> variables;  ///< for the ranks
   words program;                                               ///< with its arguments
 };

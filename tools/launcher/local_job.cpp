@@ -2,12 +2,12 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "local_job.hpp"
 
+#include "input.hpp"
 #include "report.hpp"
 
 #include "base/system/started_ranks.hpp"
 #include "core/control/control_plane.hpp"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ time_point now() { return std::chrono::steady_clock::now(); }
 
 class local_job {
  public:
-  explicit local_job(const job& what) : m_what(what) {
+  local_job(const job& what, const std::string& input) : m_what(what), m_input(input) {
     const sigset_t set = local_signals();
     sigprocmask(SIG_BLOCK, &set, &m_before);
     m_id = core::make_job_id("loopback", 0, what.ranks);
@@ -125,8 +125,7 @@ class local_job {
     if (made == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != self) _exit(exit_code::failure);
-      if (rank != 0)
-        if (const int nothing = open("/dev/null", O_RDONLY); nothing >= 0) dup2(nothing, 0);
+      take_input(rank != 0 && m_input == no_copy ? no_input : m_input.c_str());
       sigprocmask(SIG_SETMASK, &m_before, nullptr);
       execve(arguments.front(), arguments.data(), raw.data());
       std::fprintf(stderr, "sucl: cannot start '%s': %s.\n", arguments.front(),
@@ -239,6 +238,7 @@ class local_job {
   }
 
   const job& m_what;
+  const std::string& m_input;
   std::string m_id;
   sigset_t m_before{};
   std::vector<one> m_ranks;
@@ -252,6 +252,6 @@ class local_job {
 
 }  // namespace
 
-int run_local(const job& what) { return local_job(what).wait(); }
+int run_local(const job& what, const std::string& input) { return local_job(what, input).wait(); }
 
 }  // namespace sucl::tools

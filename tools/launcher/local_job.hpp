@@ -10,8 +10,8 @@
 namespace sucl::tools {
 
 /// Starts them and waits for their ends; returns the exit code of the job. Signals to this process
-/// go to all of them. Once one fails the others are ended, unless they shall live on. Rank 0 has
-/// the standard input.
-int run_local(const job& what);
+/// go to all of them. Once one fails the others are ended, unless they shall live on. `input`:
+/// the path of copy_input() that all ranks read; `no_copy`: rank 0 has the standard input.
+int run_local(const job& what, const std::string& input);
 
 }  // namespace sucl::tools

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "abandoned_names.hpp"
 #include "command.hpp"
+#include "input.hpp"
 #include "report.hpp"
 
 #include "base/system/started_ranks.hpp"
@@ -20,9 +21,10 @@
 #include <ctime>
 #include <string>
 
-// `sucl watch-rank INBOX LIVE_ON PROGRAM...`: what `sucl run` has the launcher start instead
-// of each rank. It starts the program, forwards signals, reports to the inbox how the program ends,
-// and ends alike. Launchers differ in what they make of a rank that a signal ends; this does not.
+// `sucl watch-rank INBOX LIVE_ON READERS INPUT PROGRAM...`: what `sucl run` has the launcher start
+// instead of each rank. It starts the program, forwards signals, reports to the inbox how the
+// program ends, and ends alike. Launchers differ in what they make of a rank that a signal ends;
+// this does not.
 namespace sucl::tools {
 namespace {
 
@@ -55,13 +57,14 @@ void take_name_of_run() {
 
 class watched_rank {
  public:
-  watched_rank(const std::string& inbox, bool live_on, const words& program)
+  watched_rank(const std::string& inbox, bool live_on, const std::string& input,
+               const words& program)
       : m_line(inbox), m_live_on(live_on), m_rank(rank_of_environment()) {
     const sigset_t set = watched_signals();
     sigprocmask(SIG_BLOCK, &set, &m_before);
     take_name_of_run();
     m_child = fork();
-    if (m_child == 0) become(program);
+    if (m_child == 0) become(input, program);
     if (m_child < 0)
       throw exit_error(exit_code::failure,
                        std::string("cannot start a process: ") + std::strerror(errno) + ".");
@@ -84,9 +87,17 @@ class watched_rank {
   }
 
  private:
-  [[noreturn]] void become(const words& program) {
+  [[noreturn]] void become(const std::string& input, const words& program) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != m_self) _exit(exit_code::failure);
+    if (!take_input(input.c_str())) {
+      std::fprintf(
+          stderr,
+          "sucl: cannot read the standard input of `sucl run --stdin all`: %s. It is there "
+          "for the ranks of its machine; give others a file.\n",
+          std::strerror(errno));
+      _exit(exit_code::failure);
+    }
     sigprocmask(SIG_SETMASK, &m_before, nullptr);
     execvp(program.front().c_str(), raw_arguments(program).data());
     std::fprintf(stderr, "sucl: cannot start '%s': %s.\n", program.front().c_str(),
@@ -173,9 +184,10 @@ class watched_rank {
 }  // namespace
 
 int watch_rank_command(const words& arguments) {
-  if (arguments.size() < 3) wrong_usage("watch-rank is for `sucl run` alone.");
-  watched_rank rank(arguments[0], arguments[1] == "live-on",
-                    {arguments.begin() + 2, arguments.end()});
+  if (arguments.size() < 5) wrong_usage("watch-rank is for `sucl run` alone.");
+  const bool reads = arguments[2] != "first" || rank_of_environment() == 0;
+  watched_rank rank(arguments[0], arguments[1] == "live-on", reads ? arguments[3] : no_input,
+                    {arguments.begin() + 4, arguments.end()});
   return rank.wait();
 }
 

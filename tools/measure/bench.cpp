@@ -326,6 +326,7 @@ int bench_command(const words& arguments) {
   what.program = {own_path(), "bench"};
   what.program.insert(what.program.end(), arguments.begin(), arguments.end());
   if (isatty(STDERR_FILENO)) what.program.emplace_back("--terminal");
+  what.input = "none";
   launch(env, what);
 }
 

@@ -288,6 +288,7 @@ int tune_command(const words& arguments) {
   what.ranks = w.ranks;
   what.program = {own_path(), "tune"};
   what.program.insert(what.program.end(), arguments.begin(), arguments.end());
+  what.input = "none";
   launch(env, what);
 }
 
