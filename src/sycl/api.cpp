@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "base/sizes.hpp"
 #include "base/system/concurrently.hpp"
+#include "base/system/device_variables.hpp"
 #include "process/failed_exit.hpp"
 #include "sycl/common/adopt.hpp"
 #include "sycl/common/recording.hpp"
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <exception>
 
 namespace sucl {
@@ -444,9 +446,9 @@ namespace {
 void log_missing_devices() noexcept try {
   if (!::sycl::device::get_devices().empty()) return;
   base::log(base::log_level::error, "runtime",
-            "the SYCL runtime finds no device, so there can be no queue. Unset "
-            "ONEAPI_DEVICE_SELECTOR and ACPP_VISIBILITY_MASK, or install the device's driver; "
-            "`sucl doctor` says more");
+            "the SYCL runtime finds no device, so there can be no queue; " +
+                base::cure_for_no_device([](const char* name) { return std::getenv(name); }) +
+                ". `sucl doctor` says more");
 } catch (const ::sycl::exception&) {
 }
 

@@ -142,7 +142,15 @@ class Doctor(Case):
         found = self.findings(*self.root(), code=1, ONEAPI_DEVICE_SELECTOR="level_zero:*",
                               ACPP_VISIBILITY_MASK="ze")
         self.assertEqual(found["SYCL"][0]["state"], "BROKEN")
-        self.assertIn("unset ONEAPI_DEVICE_SELECTOR", found["SYCL"][0]["cure"])
+        self.assertEqual(found["SYCL"][0]["cure"], "unset what hides devices: "
+                         "ONEAPI_DEVICE_SELECTOR=level_zero:* and ACPP_VISIBILITY_MASK=ze")
+
+    def test_a_driver_that_is_not_there(self):
+        gone = "/gone/libintelocl.so"
+        found = self.findings(*self.root(), code=1, OCL_ICD_FILENAMES=gone)
+        self.assertRegex(found["SYCL"][0]["cure"],
+                         f"^OCL_ICD_FILENAMES names {gone}, which cannot be read: unset OCL_ICD")
+        self.assertNotIn("ONEAPI_DEVICE_SELECTOR", json.dumps(found))
 
     def test_gpu_without_sycl(self):
         found = self.findings(*self.root(device="nvidiactl"), ONEAPI_DEVICE_SELECTOR="opencl:cpu")
@@ -401,9 +409,9 @@ class Run(Case):
 
     def test_a_bench_leaves_standard_input(self):
         done = subprocess.run(
-            ["bash", "-c", '"$@" >printed; cat', "bash", PROGRAM, "bench", "barrier", "--mpi", FLAVOUR,
-             "-n", "2"], cwd=self.folder.name, input="for others\n", capture_output=True, text=True,
-            timeout=LIMIT)
+            ["bash", "-c", '"$@" >printed; cat', "bash", PROGRAM, "bench", "barrier", "--mpi",
+             FLAVOUR, "-n", "2"], cwd=self.folder.name, input="for others\n",
+            capture_output=True, text=True, timeout=LIMIT)
         self.assertEqual((done.returncode, done.stdout), (0, "for others\n"), done.stderr)
 
     def test_a_failed_rank_is_named(self):

@@ -2,8 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "tools/inspect/devices.hpp"
 
+#include "base/system/device_variables.hpp"
 #include "sycl/common/names.hpp"
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,9 +100,8 @@ json describe_devices(const base::config& settings) {
       result["platforms"].push_back(describe(p, settings));
     if (result["platforms"].empty())
       result["problem"] =
-          "the SYCL runtime finds no device: a driver is missing, or a variable "
-          "that filters devices (ONEAPI_DEVICE_SELECTOR, ACPP_VISIBILITY_MASK) "
-          "hides it";
+          "the SYCL runtime finds no device; " +
+          base::cure_for_no_device([](const char* name) { return std::getenv(name); });
   } catch (const sycl::exception& e) {
     result["problem"] = e.what();
   }

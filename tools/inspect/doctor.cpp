@@ -6,6 +6,7 @@
 #include "launcher/environment.hpp"
 
 #include "base/config/config.hpp"
+#include "base/system/device_variables.hpp"
 #include "base/text.hpp"
 
 #include <CLI/CLI.hpp>
@@ -17,6 +18,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -60,14 +62,16 @@ void look_at_runtime(findings& found, const json& sycl) {
   const std::string name = text(sycl["implementation"]) + " " + text(sycl["version"]);
   std::size_t devices = 0;
   for (const json& platform : sycl["platforms"]) devices += platform["devices"].size();
-  if (devices > 0)
+  if (devices > 0) {
     found.push_back({"SYCL", state::well, name + ", devices: " + std::to_string(devices), "", ""});
-  else
-    found.push_back({"SYCL", state::broken, name + " finds no device: " + text(sycl["problem"]),
-                     "no program that uses SYCL runs",
-                     "unset ONEAPI_DEVICE_SELECTOR and ACPP_VISIBILITY_MASK; for the CPU device "
-                     "set OCL_ICD_FILENAMES to the runtime's libintelocl.so; for a GPU install "
-                     "its driver"});
+    return;
+  }
+  const std::string cure =
+      base::cure_for_no_device([](const char* variable) { return std::getenv(variable); });
+  const std::string problem = text(sycl["problem"]);
+  const bool known = problem.find(cure) != std::string::npos;
+  found.push_back({"SYCL", state::broken, name + " finds no device" + (known ? "" : ": " + problem),
+                   "no program that uses SYCL runs", cure});
 }
 
 // What the kernel has, and SYCL should.

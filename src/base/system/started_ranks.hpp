@@ -56,10 +56,12 @@ std::optional<started_ranks> several_started(std::initializer_list<launcher_vari
   return std::nullopt;
 }
 
-/// Of the launchers of MPI.
+/// Of the launchers of MPI. Hydra, of MPICH and Intel MPI, also says how many are on this node,
+/// which is what is left where the environment has lost what is of PMI.
 template <class Lookup>
 std::optional<started_ranks> several_by_mpi(const Lookup& variable) {
-  return several_started({{"OMPI_COMM_WORLD_SIZE", {}}, {"PMI_SIZE", {}}}, variable);
+  return several_started({{"OMPI_COMM_WORLD_SIZE", {}}, {"PMI_SIZE", {}}, {"MPI_LOCALNRANKS", {}}},
+                         variable);
 }
 
 /// Of those whose processes find each other without MPI.

@@ -193,7 +193,10 @@ control_plane_choice choose_control_plane(const base::config& settings) {
   }
   if (auto found = find_launch(variable)) return over_tcp(settings, std::move(*found));
   refuse_alone_in_sucl_run();
-  return over_mpi(settings, detect_flavour());
+  control_plane_choice linked = over_mpi(settings, detect_flavour());
+  if (const auto started = base::several_by_mpi(variable); started && linked.file.empty())
+    refuse_alone(*started, "the environment of this one does not say which it is");
+  return linked;
 }
 
 std::string make_job_id(const std::string& network, std::uint16_t port, int ranks) {

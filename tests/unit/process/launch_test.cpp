@@ -159,8 +159,8 @@ TEST(launch, refuses_what_is_incomplete) {
 
 // With these variables alone of those that launchers set.
 std::string started_with(const char* plane, const environment& e) {
-  for (const char* name : {"SUCL_TCP_RANK", "SUCL_TCP_SIZE", "SUCL_TCP_ID", "PMI_SIZE", "RANK",
-                           "WORLD_SIZE", "MASTER_ADDR"}) {
+  for (const char* name : {"SUCL_TCP_RANK", "SUCL_TCP_SIZE", "SUCL_TCP_ID", "PMI_SIZE",
+                           "MPI_LOCALNRANKS", "RANK", "WORLD_SIZE", "MASTER_ADDR"}) {
     const auto given = e.find(name);
     given == e.end() ? ::unsetenv(name) : ::setenv(name, given->second.c_str(), 1);
   }
@@ -189,6 +189,13 @@ TEST(launch, of_several_leaves_none_alone) {
     EXPECT_NE(
         started_with(plane, with(own, "PMI_SIZE", "3")).find("started 3 processes (PMI_SIZE)"),
         std::string::npos);
+  // What Hydra leaves where PMI's variables have gone; one rank on a node says nothing.
+  EXPECT_NE(started_with("auto", with(own, "MPI_LOCALNRANKS", "2"))
+                .find("started 2 processes (MPI_LOCALNRANKS)"),
+            std::string::npos);
+  EXPECT_EQ(started_with("auto", with(own, "MPI_LOCALNRANKS", "1")), "libsucl_tcp.so");
+  EXPECT_NE(started_with("auto", {{"MPI_LOCALNRANKS", "2"}}).find("does not say which it is"),
+            std::string::npos);
   // `sucl run` may be started by a rank of another job.
   EXPECT_EQ(started_with("tcp", with(with(own, "PMI_SIZE", "3"), "SUCL_TCP_ID", "sucl1-x")),
             "libsucl_tcp.so");
