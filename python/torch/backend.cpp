@@ -33,13 +33,23 @@ void backend::setTimeout(milliseconds timeout) {
 
 void backend::shutdown() {
   m_rest->end();
-  if (m_rest->hangs()) abort();  // the end would wait for it
-  if (m_options.ended) m_options.ended();
+  if (m_rest->hangs()) give_up();  // the end would wait for it
+  report_end(false);
   const std::lock_guard lock(m_tracks_mutex);
   m_tracks.clear();
 }
 
+// Never waits for other ranks. torch calls no shutdown() after it, or calls that too.
 void backend::abort() {
+  give_up();
+  report_end(true);
+}
+
+void backend::report_end(bool aborted) {
+  if (!m_has_ended.exchange(true) && m_options.ended) m_options.ended(aborted);
+}
+
+void backend::give_up() {
   const char* why = "the process group was aborted";
   m_line->calls().abort(m_line->get(), why);
   const std::lock_guard lock(m_tracks_mutex);

@@ -29,7 +29,7 @@ struct group_options {
   std::string name;         ///< of the backend
   milliseconds timeout{0};  ///< of operations that name none
   bool own_limit = false;   ///< it is shorter than what SuCL itself gives operations
-  std::function<void()> ended;
+  std::function<void(bool aborted)> ended;
   /// Makes a communicator for memory of a GPU, of the whole group or, unless `peer` is negative, of
   /// this rank and that one, which alone make it; with the identity of its stream in torch.
   std::function<std::pair<sucl_port_handle, std::int64_t>(c10::Device gpu, int peer)> on_gpu;
@@ -105,6 +105,8 @@ class backend : public c10d::Backend {
  private:
   friend class work_from_any;
 
+  void give_up();
+  void report_end(bool aborted);
   sucl_operation record(sucl_kind kind) const;
   sucl_operation record(sucl_kind kind, const at::Tensor& like) const;
   void issue(flight& f, const sucl_operation& o);
@@ -134,6 +136,7 @@ class backend : public c10d::Backend {
   std::shared_ptr<afterwards> m_rest = std::make_shared<afterwards>();
   milliseconds m_timeout;
   std::atomic<bool> m_own_limit;
+  std::atomic<bool> m_has_ended{false};
   std::atomic<std::uint64_t> m_number{0};
   std::mutex m_tracks_mutex;
   std::map<std::pair<int, int>, std::shared_ptr<track>> m_tracks;  ///< by device and peer

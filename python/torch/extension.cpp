@@ -40,11 +40,11 @@ std::shared_ptr<py::function> shared(const py::function& f) {
           }};
 }
 
-std::function<void()> callable(const py::function& f) {
+std::function<void(bool)> callable(const py::function& f) {
   const auto held = shared(f);
-  return [held] {
+  return [held](bool value) {
     const py::gil_scoped_acquire gil;
-    (*held)();
+    (*held)(value);
   };
 }
 

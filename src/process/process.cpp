@@ -551,6 +551,7 @@ void process::abandon(const std::string& why) {
   if (m_peers) m_peers->fail({errc::peer_lost, info.message});
   note_failure(info);
   for (const auto& c : communicators()) c->abandon(info);
+  m_record.fail(info.message);
   shut_down();
 }
 
@@ -559,8 +560,8 @@ void process::wake(communicator& c) {
   if (!m_polls_in_calls) m_progress_thread.wake(c);
 }
 
-void process::notify_failure(communicator& c, const error_info& failure) {
-  watchdog::notify_failure(*m_control, c, failure);
+void process::notify_failure(communicator& c, const diagnosis& why) {
+  watchdog::notify_failure(*m_control, c, why);
 }
 
 void process::notify_end(communicator& c, const communicator_end& e) {

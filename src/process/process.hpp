@@ -116,7 +116,7 @@ class SUCL_CORE_API process final : public process_context,
   /// Has `hand_over` called at the end, if commands have thrown: true if handlers have all now.
   void at_end(bool (*hand_over)()) { m_hand_over = hand_over; }
   void wake(communicator& c) override;
-  void notify_failure(communicator& c, const error_info& failure) override;
+  void notify_failure(communicator& c, const diagnosis& why) override;
   void notify_end(communicator& c, const communicator_end& e) override;
   void poll_now() override;
   void note_failure(const error_info& why) override;

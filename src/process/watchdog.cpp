@@ -378,15 +378,13 @@ std::string watchdog::reasons_of(const communicator& c, const progress_query& qu
 }
 
 void watchdog::notify_failure(const sucl_bootstrap& control, communicator& c,
-                              const error_info& failure) {
-  control_message diagnosis{};
-  diagnosis.what = message_kind::diagnosis;
-  diagnosis.code = static_cast<std::int32_t>(failure.code);
-  const std::string text =
-      c.label() + " has failed on rank " + std::to_string(c.rank()) + ": " + failure.message;
-  std::strncpy(diagnosis.text, text.c_str(), sizeof diagnosis.text - 1);
+                              const diagnosis& why) {
+  control_message message{};
+  message.what = message_kind::diagnosis;
+  message.code = static_cast<std::int32_t>(why.code);
+  std::strncpy(message.text, why.text.c_str(), sizeof message.text - 1);
   for (int r = 0; r < c.size(); ++r)
-    if (r != c.rank()) notify(control, c, r, diagnosis);
+    if (r != c.rank()) notify(control, c, r, message);
 }
 
 void watchdog::notify_end(const sucl_bootstrap& control, communicator& c,
@@ -408,12 +406,7 @@ void watchdog::send_diagnosis(communicator& c, watched& w, errc code, const std:
     m_process.peers()->fail(why);
     m_process.peers()->publish(c.id(), why);
   }
-  control_message message{};
-  message.what = message_kind::diagnosis;
-  message.code = static_cast<std::int32_t>(code);
-  std::strncpy(message.text, text.c_str(), sizeof message.text - 1);
-  for (int r = 0; r < c.size(); ++r)
-    if (r != c.rank()) notify(*m_process.control(), c, r, message);
+  notify_failure(*m_process.control(), c, why);
   base::log(base::log_level::error, "watchdog", text);
   apply_diagnosis(c, w, why);
 }

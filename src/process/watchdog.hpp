@@ -47,8 +47,7 @@ class watchdog {
 
   /// Reports to the other ranks of a communicator, whose control group is held, how it has failed
   /// on this one.
-  static void notify_failure(const sucl_bootstrap& control, communicator& c,
-                             const error_info& failure);
+  static void notify_failure(const sucl_bootstrap& control, communicator& c, const diagnosis& why);
   /// The same of its end, to the ranks that do not see it.
   static void notify_end(const sucl_bootstrap& control, communicator& c,
                          const peer_processes& peers, const communicator_end& e);

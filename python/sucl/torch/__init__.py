@@ -23,7 +23,7 @@ import datetime
 import functools
 import os
 import warnings
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 import sucl_torch_backend
 import torch
@@ -68,6 +68,7 @@ class _Job:
 
 _job: Optional[_Job] = None
 _jobs = 0  # so far, in this process
+_left: List[_Job] = []  # which have no group any more, and wait for the others at their end
 _extension: Any = None
 _why_none = ""
 
@@ -131,12 +132,16 @@ def _agree(store, size, timeout) -> int:
     return without
 
 
-def _ended(job):
-    """A group of the job has ended: with the last one it does too."""
+def _ended(job, aborted):
+    """A group of the job has ended: with the last one it does too. An abort waits for no other
+    process, so that after one the job ends with the process, or before the next."""
     global _job
     job.groups -= 1
     if job.groups == 0:
-        job.shut_down()
+        if aborted:
+            _left.append(job)
+        else:
+            job.shut_down()
         if _job is job:
             _job = None
 
@@ -163,6 +168,8 @@ def _start_job(options, timeout):
         raise UnsupportedError.of(
             "a group of a part of the ranks is made of one of all ranks, and there is none of sucl",
             'Use init_process_group("sucl"), or new_group(backend="sucl") of all ranks first')
+    while _left:
+        _left.pop().shut_down()
     _load()
     _jobs += 1
     store = dist.PrefixStore(f"sucl{_jobs}", options.store)

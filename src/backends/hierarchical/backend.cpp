@@ -318,9 +318,9 @@ void hierarchical_comm::check() {
 
 void hierarchical_comm::abort() {
   m_aborted = true;
-  error_info info;
-  info.code = errc::peer_lost;
-  info.message = "the communicator that the step is for has failed";
+  error_info info;  // the whole has noted why, if that is a failure
+  info.code = errc::shut_down;
+  info.message = "the communicator that the step is for has ended";
   info.hint = "Look for what failed first";
   for (const auto& part : m_parts)
     if (part) part->abandon(info);

@@ -285,14 +285,16 @@ void communicator::check_device() {
 void communicator::fail_everywhere(const error_info& info) {
   if (m_queue.failed_or_ended()) return;
   process_context& of = *m_context.owner;
-  if (auto* peers = of.peers())
-    peers->publish(id(), {info.code, label() + " has failed on rank " + std::to_string(rank()) +
-                                         ": " + info.message});
+  const diagnosis found = {
+      info.code, label() + (is_asked_for(info) ? " was ended" : " has failed") + " on rank " +
+                     std::to_string(rank()) + ": " + info.message};
+  if (auto* peers = of.peers()) peers->publish(id(), found);
   if (of.control()) {
     const auto held = hold_control_group();
-    if (alive()) of.notify_failure(*this, info);
+    if (alive()) of.notify_failure(*this, found);
   }
-  base::log(base::log_level::error, "runtime", label(), " ends: ", info.message);
+  const auto level = is_asked_for(info) ? base::log_level::info : base::log_level::error;
+  base::log(level, "runtime", label(), " ends: ", info.message);
   fail_all(info);
   // Without a timeout ranks that wait in a call look for ends alone.
   const auto held = hold_control_group();

@@ -322,6 +322,8 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// The same where the program knows the cause of it, or is about to.
   void abandon(const error_info& info) { m_queue.abandon(info); }
   /// The same for what has failed on this rank alone: the others get the error, and fail too.
+  /// errc::shut_down is for an end that the program asks for: it is logged for information alone,
+  /// no process takes it for a failure of its own, and the others need not look at it.
   void fail_everywhere(const error_info& info);
   /// Checks whether a kernel of this process has failed on the device; then fails likewise.
   void check_device();

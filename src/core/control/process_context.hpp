@@ -79,7 +79,7 @@ class SUCL_CORE_API process_context {
   virtual void wake(communicator& c) = 0;
   /// Reports to the other ranks of a communicator, whose control messages are held, how it has
   /// failed on this one.
-  virtual void notify_failure(communicator& c, const error_info& failure) = 0;
+  virtual void notify_failure(communicator& c, const diagnosis& why) = 0;
   /// Reports to the ranks that do not see what this one publishes how it has ended a communicator.
   virtual void notify_end(communicator& c, const communicator_end& e) = 0;
   /// Has the progress thread poll control messages now.

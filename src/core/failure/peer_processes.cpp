@@ -122,9 +122,13 @@ error_info info_of(const diagnosis& v) {
   error_info info;
   info.code = v.code;
   info.message = v.text;
-  info.hint = v.code == errc::timeout
-                  ? "Check what the named ranks do; a larger SUCL_TIMEOUT waits longer"
-                  : "Look for the reason in the output of the named ranks";
+  switch (v.code) {
+    case errc::timeout:
+      info.hint = "Check what the named ranks do; a larger SUCL_TIMEOUT waits longer";
+      break;
+    case errc::shut_down: info.hint = "Make a new communicator, or process group"; break;
+    default: info.hint = "Look for the reason in the output of the named ranks";
+  }
   return info;
 }
 

@@ -12,13 +12,18 @@
 
 namespace sucl::core {
 
+/// Whether a communicator ends like this since the program, on this rank or another, wants it to,
+/// which is no failure of any process.
+inline bool is_asked_for(const error_info& why) { return why.code == errc::shut_down; }
+
 /// Guarded by the communicator's mutex.
 class failure_state {
  public:
-  /// Why nothing works any more, once that is so.
+  /// Why nothing works any more, once that is so; what the program has asked for counts as seen.
   const std::optional<error_info>& broken() const { return m_broken; }
   void end(const error_info& why, int rank) {
     m_broken = why;
+    m_reported = is_asked_for(why);
     m_broken->rank = rank;
   }
 

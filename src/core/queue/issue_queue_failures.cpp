@@ -12,7 +12,7 @@ using phase = op_request::phase;
 void issue_queue::fail_all(const error_info& info) {
   // A late report about a communicator that has been shrunk is no failure of this process.
   if (failed_or_ended()) return;
-  m_context.owner->note_failure(info);
+  if (!is_asked_for(info)) m_context.owner->note_failure(info);
   held_lock lock(m_mutex);
   if (m_failures.broken() || ended()) return;
   m_context.backends.abort();
@@ -42,7 +42,7 @@ void issue_queue::give_up(const error_info& info) {
     n->pipeline.reset();
     finish(*n, &*m_failures.broken());
   }
-  m_context.record.fail(info.message);
+  if (!is_asked_for(info)) m_context.record.fail(info.message);
 }
 
 // What comes before the call in which ranks differ is over, but no thread may have looked.
