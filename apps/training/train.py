@@ -11,6 +11,7 @@ images, or of a GPT the tokens, in a second: of the time of the slowest rank in 
 """
 
 import argparse
+import gc
 import json
 import os
 import platform
@@ -113,6 +114,7 @@ def main():
     losses, seconds = train(asked)
     if dist.get_rank() == 0:
         report(asked, losses, seconds)
+    gc.collect()  # gloo may abort at exit while cycles of DDP still hold its group
     dist.destroy_process_group()
 
 
