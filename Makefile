@@ -95,11 +95,10 @@ endif
 check: setup  ## check format, licence heads, scripts, documents and the purity of the core
 	@scripts/check.sh
 
-recipes:  ## check the recipes of packaging/ with the programs that read them, and the Python packages
+recipes:  ## check the recipes of packaging/ with the programs that read them
 	@scripts/setup.sh packaging
 	@$(or $(SUCL_VENV),.venv)/bin/hadolint packaging/container/Containerfile
 	@$(or $(SUCL_VENV),.venv)/bin/python -B tests/packaging/conda.py .
-	@$(or $(SUCL_VENV),.venv)/bin/python -B scripts/requirements.py resolve
 
 format: setup  ## format the sources
 	@scripts/check.sh --format
