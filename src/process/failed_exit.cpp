@@ -3,8 +3,8 @@
 #include "process/failed_exit.hpp"
 
 #include "base/log.hpp"
-#include "base/system/blocked_signals.hpp"
-#include "base/system/thread_state.hpp"
+#include "base/threads/blocked_signals.hpp"
+#include "base/threads/thread_state.hpp"
 #include "core/failure/peer_processes.hpp"
 #include "core/support/forked.hpp"
 #include "core/support/output.hpp"

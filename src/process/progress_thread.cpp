@@ -3,7 +3,7 @@
 #include "process/progress_thread.hpp"
 
 #include "base/log.hpp"
-#include "base/system/blocked_signals.hpp"
+#include "base/threads/blocked_signals.hpp"
 #include "core/support/backoff.hpp"
 #include "core/support/postponed_ends.hpp"
 #include "process/process.hpp"

@@ -3,7 +3,7 @@
 
 // Several ranks of one process, each of which is a job's member as a process is.
 #include "base/error.hpp"
-#include "base/system/concurrently.hpp"
+#include "base/threads/concurrently.hpp"
 #include "core/control/local_ranks.hpp"
 #include "process/process.hpp"
 

@@ -3,7 +3,7 @@
 
 // Several ranks in one thread: what all of them do at once, and groups of their operations.
 #include "base/error.hpp"
-#include "base/system/concurrently.hpp"
+#include "base/threads/concurrently.hpp"
 #include "core/operation/operation.hpp"
 #include "sycl/common/resolve.hpp"
 #include "sycl/common/state.hpp"

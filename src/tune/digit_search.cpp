@@ -3,7 +3,7 @@
 #include "tune/digit_search.hpp"
 
 #include "base/error.hpp"
-#include "base/system/concurrently.hpp"
+#include "base/threads/concurrently.hpp"
 #include "plan/algorithms/algorithms.hpp"
 #include "sim/simulate.hpp"
 #include "tune/evaluation.hpp"

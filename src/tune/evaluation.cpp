@@ -3,7 +3,7 @@
 #include "tune/evaluation.hpp"
 
 #include "base/error.hpp"
-#include "base/system/concurrently.hpp"
+#include "base/threads/concurrently.hpp"
 
 #include <algorithm>
 #include <utility>

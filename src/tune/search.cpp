@@ -3,7 +3,7 @@
 #include "tune/search.hpp"
 
 #include "base/error.hpp"
-#include "base/system/concurrently.hpp"
+#include "base/threads/concurrently.hpp"
 #include "plan/ir/builder.hpp"
 #include "plan/verify/verify.hpp"
 #include "tune/candidates.hpp"

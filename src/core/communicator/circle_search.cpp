@@ -3,7 +3,7 @@
 #include "core/communicator/circle_search.hpp"
 
 #include "base/log.hpp"
-#include "base/system/thread_state.hpp"
+#include "base/threads/thread_state.hpp"
 #include "core/communicator/communicator.hpp"
 #include "core/control/process_context.hpp"
 #include "core/operation/operation.hpp"

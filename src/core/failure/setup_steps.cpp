@@ -3,7 +3,7 @@
 #include "core/failure/setup_steps.hpp"
 
 #include "base/log.hpp"
-#include "base/system/blocked_signals.hpp"
+#include "base/threads/blocked_signals.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/operation/argument_comparison.hpp"
 #include "core/support/forked.hpp"

@@ -6,7 +6,7 @@
 /// wrong.
 #pragma once
 
-#include "base/system/thread_state.hpp"
+#include "base/threads/thread_state.hpp"
 #include "core/record/record_layout.hpp"
 
 #include <sucl/abi/backend.h>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "interposer/requests/progress_thread.hpp"
 
-#include "base/system/blocked_signals.hpp"
+#include "base/threads/blocked_signals.hpp"
 #include "interposer/requests/requests.hpp"
 
 #include <pthread.h>

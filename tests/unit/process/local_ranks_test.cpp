@@ -4,7 +4,7 @@
 // Groups of ranks of which processes have several. The processes are threads here too.
 #include "core/control/local_ranks.hpp"
 
-#include "base/system/concurrently.hpp"
+#include "base/threads/concurrently.hpp"
 #include "core/exchange/core_services.hpp"
 #include "process/process.hpp"
 #include "support/jobs/thread_ranks.hpp"
