@@ -262,15 +262,49 @@ class Job(unittest.TestCase):
         self.assertNotEqual(code, 0, text)
         self.assertIn("a PMIx launcher has started this process, and its library cannot be loaded",
                       text)
-        with tempfile.TemporaryDirectory() as folder:  # SuCL as it is built without MPI
-            built = os.path.join(os.path.dirname(os.path.dirname(SUCL)), "lib")
-            os.mkdir(os.path.join(folder, "sucl"))
-            for path in glob.glob(built + "/*.so*") + glob.glob(built + "/sucl/*.so"):
-                if "_mpi_" not in path:
-                    os.symlink(path, os.path.join(folder, os.path.relpath(path, built)))
-            code, text = run(LD_LIBRARY_PATH=folder)
-            self.assertEqual(code, 0, text)
-            self.assertIn("3 ranks by SuCL over TCP (the launcher's PMIx)", text)
+        code, text = run(LD_LIBRARY_PATH=self.built_without_mpi())
+        self.assertEqual(code, 0, text)
+        self.assertIn("3 ranks by SuCL over TCP (the launcher's PMIx)", text)
+
+    def built_without_mpi(self):
+        """A folder with SuCL's libraries as they are built without MPI."""
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        built = os.path.join(os.path.dirname(os.path.dirname(SUCL)), "lib")
+        os.mkdir(os.path.join(folder, "sucl"))
+        for path in glob.glob(built + "/*.so*") + glob.glob(built + "/sucl/*.so"):
+            if "_mpi_" not in path:
+                os.symlink(path, os.path.join(folder, os.path.relpath(path, built)))
+        return folder
+
+    def start_by_pmi(self, launcher, rank, **more):
+        """With the variables of a cluster's launcher that serves PMI too, where there is no MPI."""
+        variables = {
+            "pals": {"PALS_RANKID": rank, "PALS_APID": f"test-{os.getpid()}",
+                     "MASTER_ADDR": "127.0.0.1"},
+            "slurm": {"SLURM_PROCID": rank, "SLURM_LOCALID": rank, "SLURM_STEP_NUM_TASKS": 2,
+                      "SLURM_STEP_ID": 0, "SLURM_JOB_ID": os.getpid(),
+                      "SLURM_STEP_NODELIST": "127.0.0.1"}}[launcher]
+        return self.start("check", SUCL_TCP_SECRET="of the job",
+                          **{"PMI_RANK": rank, "PMI_SIZE": 2, **variables, **more})
+
+    def test_variables_of_pmi_without_a_module_of_mpi(self):
+        folder = self.built_without_mpi()
+        for launcher, why in (("pals", "PALS"), ("slurm", "Slurm")):
+            ended = self.finish([self.start_by_pmi(launcher, rank, LD_LIBRARY_PATH=folder)
+                                 for rank in range(2)])
+            for text, code in ended:
+                self.assertEqual(code, 0, text)
+            self.assertIn(f"2 ranks by SuCL over TCP (the variables of {why})",
+                          "".join(text for text, _ in ended))
+
+    def test_variables_of_another_launcher_are_not_of_the_job(self):
+        """As in a job that mpiexec has started on the nodes of a job of Slurm's."""
+        folder = self.built_without_mpi()
+        for size in (1, 3):
+            self.check_all_say([self.start_by_pmi("slurm", 0, LD_LIBRARY_PATH=folder,
+                                                  PMI_SIZE=size)],
+                               "libsucl_mpi_mpich.so")
 
     def test_variables_of_slurm(self):
         self.check_all_right([

@@ -158,6 +158,22 @@ std::optional<launch> find_any_launch(const base::config& settings) {
   return std::nullopt;
 }
 
+// Whether the launcher of MPI, if it says how many processes it has started, says that number.
+bool is_of_size(int ranks) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* size = variable(name); size && size != std::to_string(ranks)) return false;
+  return true;
+}
+
+// The job of a launcher of MPI, where MPI cannot be loaded. A launcher that a cluster's launcher
+// has started hands on variables that count its own processes: those are not of this job.
+std::optional<launch> find_launch_instead_of_mpi(const base::config& settings) {
+  auto found = find_launch(variable);
+  if (found && (found->wrong || is_of_size(found->size))) return found;
+  if (started_by_pmix(variable)) return find_pmix_launch(settings);
+  return std::nullopt;
+}
+
 }  // namespace
 
 flavour detect_flavour() {
@@ -186,9 +202,10 @@ control_plane_choice choose_control_plane(const base::config& settings) {
   if (is_initialised()) return over_mpi(settings, detect_flavour());
   if (!flavour_of_launcher().name.empty()) {
     auto found = over_mpi(settings, detect_flavour());
-    // Those that serve PMIx start jobs on machines without MPI too.
-    if (started_by_pmix(variable) && !can_be_loaded(found.file))
-      return over_tcp(settings, *find_any_launch(settings));
+    // Those of clusters start jobs on machines without MPI too.
+    if (!can_be_loaded(found.file))
+      if (auto job = find_launch_instead_of_mpi(settings))
+        return over_tcp(settings, std::move(*job));
     return found;
   }
   if (auto found = find_launch(variable)) return over_tcp(settings, std::move(*found));
