@@ -187,13 +187,22 @@ int listen_for_ranks(const job_description& p, endpoint at, const std::string& h
   }
 }
 
+// Of the store's host. None where only other nodes know it.
+std::vector<endpoint> known_addresses(const job_description& p) {
+  try {
+    return resolve(p.address, p.port);
+  } catch (const problem&) {
+    return {};
+  }
+}
+
 // Serves the store of the job, and says where this process reaches it.
 std::string serve(const job_description& p) {
   endpoint at;
   if (means_loopback(p.address))
     at = endpoint_of(p.address).family() != 0 ? endpoint_of(p.address) : endpoint_of("127.0.0.1");
   else if (!p.interface.empty())
-    at = own_addresses(p.interface).front();
+    at = own_address(p.interface, known_addresses(p));
   const std::string host = at.family() != 0 ? address_text(at) : "127.0.0.1";
   at.set_port(p.port);
   if (const int socket = listen_for_ranks(p, at, host); socket >= 0)

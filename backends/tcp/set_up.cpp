@@ -124,7 +124,7 @@ void node::listen(const endpoint& towards_store) {
   std::vector<endpoint> known;
   endpoint at;
   if (!m_settings.interface.empty()) {
-    known.push_back(at = own_addresses(m_settings.interface).front());
+    known.push_back(at = own_address(m_settings.interface, {towards_store}));
   } else if (m_settings.loopback) {
     known.push_back(at = loopback_address());
   } else {

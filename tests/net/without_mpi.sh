@@ -5,12 +5,20 @@
 # Runs a program without MPI on two nodes of this machine that share nothing but a link: namespaces
 # of their own for network, host name, processes, and mounts, with a /dev/shm each.
 #
-#   without_mpi.sh RANKS-PER-NODE PROGRAM ARGUMENTS...
+#   without_mpi.sh [--ipv6] RANKS-PER-NODE PROGRAM ARGUMENTS...
+#
+# The link has addresses of IPv4 and IPv6. Ranks are told the subnet of those of IPv4, or with --ipv6
+# the interface by its name and the store's address of IPv6.
 #
 # Exits with the status of the first rank that failed. Where this cannot be done it says
 # "SuCL test skipped: " and why.
 set -u
 PATH=$PATH:/usr/sbin:/sbin
+store=10.78.0.1 network=10.78.0.0/24
+if [ "$1" = --ipv6 ]; then
+  store=fd78::1 network=sucl0
+  shift
+fi
 ranks=$1
 shift
 
@@ -39,6 +47,8 @@ trap cleanup EXIT
 number=1
 for node in "$first" "$second"; do
   ip -n "$node" addr add "10.78.0.$number/24" dev sucl0 &&
+    { ip -n "$node" addr add "fd78::$number/64" dev sucl0 nodad || [ "$network" != sucl0 ] ||
+      skip "there is no IPv6"; } &&
     ip -n "$node" link set sucl0 up && ip -n "$node" link set lo up || exit 1
   number=2
 done
@@ -52,8 +62,8 @@ for node in "$first" "$second"; do
 done
 
 # The namespaces are new, so the port is free.
-export SUCL_TCP_SIZE=$((2 * ranks)) SUCL_TCP_ADDRESS=10.78.0.1 SUCL_TCP_PORT=20000
-export SUCL_TCP_SECRET=$$.$RANDOM.$RANDOM SUCL_TCP_INTERFACE=10.78.0.0/24
+export SUCL_TCP_SIZE=$((2 * ranks)) SUCL_TCP_ADDRESS=$store SUCL_TCP_PORT=20000
+export SUCL_TCP_SECRET=$$.$RANDOM.$RANDOM SUCL_TCP_INTERFACE=$network
 # shellcheck disable=SC2016  # the inner shell expands them
 node='hostname "$1"; mount -t tmpfs tmpfs /dev/shm || exit 1
 from=$2; to=$3; shift 3; pids=

@@ -225,6 +225,17 @@ std::vector<endpoint> own_addresses(const std::string& interface) {
   return found;
 }
 
+endpoint own_address(const std::string& interface, const std::vector<endpoint>& known) {
+  const std::vector<endpoint> own = own_addresses(interface);
+  for (const endpoint& e : known)
+    for (const endpoint& mine : own)
+      if (mine.same_address(e)) return mine;
+  for (const endpoint& e : known)
+    for (const endpoint& mine : own)
+      if (mine.family() == e.family()) return mine;
+  return own.front();
+}
+
 int listen_at(endpoint& where, bool* in_use) {
   *in_use = false;
   int error = 0;

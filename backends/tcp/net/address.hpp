@@ -53,6 +53,10 @@ bool means_loopback(const std::string& host);
 /// Throws problem where nothing matches a text.
 std::vector<endpoint> own_addresses(const std::string& interface);
 
+/// The address of an interface, as in own_addresses(), that others reach who reach one of `known`:
+/// one of those, or else one of the family of the first of them that it has, or else its first.
+endpoint own_address(const std::string& interface, const std::vector<endpoint>& known);
+
 /// A socket that listens there. Port 0: any; `where` then gets the port. Without an address (family
 /// 0) at all of them, of both families where the system has both. Throws problem, with `in_use` set
 /// where another socket has the port.
