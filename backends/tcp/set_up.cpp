@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string_view>
 #include <thread>
 
 namespace sucl::tcp {
@@ -23,6 +24,7 @@ constexpr auto start_grace = 2000ms;
 constexpr std::size_t max_addresses = 8, max_contact = 1024, max_host = 255;
 
 const std::string secret_key = "secret";
+constexpr std::string_view unreachable = " cannot be reached: ";  // as store_client says it
 constexpr const char* late_hint =
     "Check that every rank was started, and that the machine and port of the store are the "
     "right ones; tcp.timeout (SUCL_TCP_TIMEOUT) waits longer";
@@ -337,7 +339,8 @@ problem node::find_cause(key_value_store& store, problem why) {
     }
     if (late) return {why.status, late_ranks_text(store), late_hint};
   } catch (const problem& p) {
-    if (late) return {why.status, unreachable_text(store, why.text + p.text), late_hint};
+    const bool known = why.text.find(unreachable) != std::string::npos;
+    if (late) return {why.status, unreachable_text(store, known ? why.text : p.text), late_hint};
   }
   return why;
 }
@@ -363,8 +366,8 @@ std::string node::unreachable_text(const key_value_store& store, const std::stri
     text += ", so that this rank has not heard from " + ranks_text(others);
   }
   text += " within " + waited_since(m_begun);
-  const auto reason = why.rfind(" cannot be reached: ");
-  return reason == why.npos ? text : text + why.substr(reason + 18);
+  const auto reason = why.rfind(unreachable);
+  return reason == why.npos ? text : text + why.substr(reason + unreachable.size() - 2);
 }
 
 std::string node::late_ranks_text(key_value_store& store) {
