@@ -31,8 +31,8 @@ import time
 # A phase, and how far into it the victim is struck, in microseconds.
 PHASES = {"init": 900000, "world": 60000, "allocate": 60000, "dup": 60000, "split": 60000,
           "compile": 60000, "first": 60000, "blocking": 150000, "async": 150000,
-          "persistent": 150000, "messages": 150000, "group": 150000, "deallocate": 60000,
-          "end": 60000, "finalise": 30000}
+          "persistent": 150000, "replay": 150000, "messages": 150000, "group": 150000,
+          "deallocate": 60000, "end": 60000, "finalise": 30000}
 ACTIONS = ("kill", "stop", "segv", "abort", "throw", "exit")
 MPIS = ("openmpi", "mpich", "impi", "local")  # the last is no MPI, but a job without one
 # A rank that is named only because it is the other side of a message.

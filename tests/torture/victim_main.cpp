@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -115,6 +116,8 @@ struct scene {
   sucl::communicator world;
   floats in, out;
   std::vector<sucl::persistent> made;
+  sucl::communicator in_order;
+  std::optional<sucl::executable> recorded;
   std::size_t round = 0;
 
   explicit scene(sucl::runtime& r)
@@ -166,6 +169,23 @@ void persistent(scene& s) {
   for (auto& p : s.made) p.run();
   s.made[s.round % 2].start().wait();
   s.world.check();
+}
+
+// Where the program submits instantly the device's driver replays a graph.
+void replay(scene& s) {
+  if (!s.recorded) {
+    s.in_order = s.rt.world(sycl::queue(s.queue.get_context(), s.queue.get_device(),
+                                        sycl::property::queue::in_order()));
+    s.recorded = s.in_order.record(s.in_order.queue(), [&s] {
+      for (const std::size_t n : {2u, 5000u, 200000u}) {
+        s.in_order.allreduce(s.in.data(), s.out.data(), n, sucl::op::sum);
+        s.in_order.broadcast(s.out.data(), n, s.world.size() - 1);
+      }
+    });
+  }
+  for (int i = 0; i < 10; ++i) s.recorded->replay();
+  s.in_order.queue().wait();
+  s.in_order.check();
 }
 
 void messages(scene& s) {
@@ -224,6 +244,7 @@ const std::map<std::string, round> rounds{
     {"blocking", blocking},
     {"async", asynchronous},
     {"persistent", persistent},
+    {"replay", replay},
     {"messages", messages},
     {"group", grouped},
     {"deallocate", deallocate},
