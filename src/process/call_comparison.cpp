@@ -93,6 +93,7 @@ void call_comparison::request_calls(int rank, std::uint64_t from, std::uint64_t 
 // progress.
 void call_comparison::compare_all(time_point now) {
   const std::uint64_t last = m_of.calls_made();
+  const bool ends = m_of.waits_for_agreement();
   std::uint64_t agreed = last;
   for (int r = 1; r < m_size && !m_search && !m_query; ++r) {
     peer& p = m_peers[static_cast<std::size_t>(r)];
@@ -100,9 +101,23 @@ void call_comparison::compare_all(time_point now) {
     const bool ahead = p.reported > last && last > p.agreed && last == m_reported;
     if (ahead && std::exchange(p.requested, last) != last) request_calls(r, last, 1, 1);
     agreed = std::min(agreed, p.agreed);
+    // Once rank 0 has ended there is none to reply to a rank that begins to wait.
+    if (ends && p.agreed == last && p.confirmed < last) confirm(r);
   }
   m_reported = last;
-  if (!m_search && !m_query) m_of.note_agreed(agreed);
+  if (m_search || m_query) return;
+  m_of.note_agreed(agreed);
+  if (ends && agreed == last) m_of.note_agreement_sent();
+}
+
+void call_comparison::confirm(int rank) {
+  peer& p = m_peers[static_cast<std::size_t>(rank)];
+  p.waits = false;
+  p.confirmed = p.agreed;
+  call_message m;
+  m.kind = call_message::what::agreed;
+  m.calls.from = p.agreed;
+  m_send(rank, m);
 }
 
 void call_comparison::compare(int rank, std::uint64_t number, std::uint64_t history,
@@ -116,12 +131,7 @@ void call_comparison::compare(int rank, std::uint64_t number, std::uint64_t hist
     return ask_for_search();
   }
   p.agreed = std::max(p.agreed, number);
-  if (!p.waits || number < p.reported) return;
-  p.waits = false;
-  call_message m;
-  m.kind = call_message::what::agreed;
-  m.calls.from = number;
-  m_send(rank, m);
+  if (p.waits && number >= p.reported) confirm(rank);
 }
 
 // As many calls between the last one that was the same and the one that is not as a message has

@@ -24,7 +24,8 @@ struct call_message {
   enum class what : std::uint32_t {
     calls = 16,  ///< to rank 0: what the sender has called
     request,     ///< from rank 0: the calls that it needs, in `calls`
-    agreed       ///< from rank 0: the calls up to `calls.from` are the same on both
+    agreed       ///< from rank 0: the calls up to `calls.from` are the same on both. In reply to a
+                 ///< rank that waits for it, and to all before rank 0 itself ends
   };
   what kind = what::calls;
   std::uint32_t waits = 0;  ///< the sender wants a reply when they are
@@ -54,6 +55,7 @@ class call_comparison {
     std::uint64_t reported = 0;   ///< of the last one that it has reported
     std::uint64_t history = 0;    ///< of that
     std::uint64_t requested = 0;  ///< this call, the last of rank 0
+    std::uint64_t confirmed = 0;  ///< the rank knows that the calls up to this one are the same
     bool waits = false;
   };
   /// The first call in which a rank differs is one of these.
@@ -72,6 +74,7 @@ class call_comparison {
   void report(time_point now);
   void compare_all(time_point now);
   void compare(int rank, std::uint64_t number, std::uint64_t history, time_point now);
+  void confirm(int rank);
   void request_calls(int rank, std::uint64_t from, std::uint64_t stride, std::uint64_t count) const;
   void ask_for_search() const;
   void narrow(const call_excerpt& theirs, time_point now);

@@ -332,15 +332,18 @@ communicator::status communicator::snapshot() {
 }
 
 // Before it ends, a rank checks whether its last call matched those of the others; it waits for
-// none that is late.
+// none that is late. Rank 0, which compares, may be the first: it leaves no rank without an answer.
 void communicator::await_agreement() {
   constexpr auto longest = std::chrono::milliseconds(100);
   if (!logs_calls() || m_queue.failed_or_ended()) return;
   m_awaits_agreement = true;
   const auto until = clock::now() + longest;
   backoff rest(m_context.owner->settings().progress.spin_us);
-  while (m_agreed.load(std::memory_order_acquire) < calls_made() && clock::now() < until &&
-         !m_context.backends.mismatched()) {
+  const auto agreed = [&] {
+    return agreed_calls() >= calls_made() &&
+           (rank() != 0 || calls_made() == 0 || m_agreement_sent.load(std::memory_order_acquire));
+  };
+  while (!agreed() && clock::now() < until && !m_context.backends.mismatched()) {
     m_context.owner->poll_now();
     m_context.owner->waiting();
     rest.after(0);

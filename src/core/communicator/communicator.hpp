@@ -218,6 +218,9 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   }
   /// The calls up to this one are the same as those of rank 0. On rank 0: of all ranks.
   void note_agreed(std::uint64_t number) { m_agreed.store(number, std::memory_order_release); }
+  std::uint64_t agreed_calls() const { return m_agreed.load(std::memory_order_acquire); }
+  /// Rank 0, which waits_for_agreement(), has said so to all others.
+  void note_agreement_sent() { m_agreement_sent.store(true, std::memory_order_release); }
   /// The communicator ends once all calls have been compared.
   bool waits_for_agreement() const { return m_awaits_agreement.load(std::memory_order_acquire); }
   /// The calls differ: the communicator ends with that error. `what` says which ranks have called
@@ -387,7 +390,8 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   } m_late;
   std::atomic<std::uint64_t> m_agreed{0};
   std::atomic<bool> m_awaits_agreement{false};
-  std::atomic<bool> m_unwinding{false};  ///< an exception has destroyed its handle
+  std::atomic<bool> m_agreement_sent{false};  // on rank 0
+  std::atomic<bool> m_unwinding{false};       ///< an exception has destroyed its handle
 };
 
 }  // namespace sucl::core

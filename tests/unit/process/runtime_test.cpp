@@ -15,6 +15,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -124,6 +125,39 @@ TEST(runtime, every_operation_is_heard_of) {
       ASSERT_EQ(x, sum(c));
       done.reset();
     }
+  });
+}
+
+// Rank 0 compares calls between nodes. When it ends first, the others know that theirs were the
+// same, or each would wait in vain for a reply.
+TEST(runtime, rank_0_says_that_calls_agree_before_it_ends) {
+  auto c = settings();
+  c.nodes.size = {1};
+  std::promise<void> first_has_ended;
+  const auto ended = first_has_ended.get_future().share();
+  const auto agrees = [](const communicator& world) {
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    while (world.agreed_calls() < world.calls_made() && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(1ms);
+    return world.agreed_calls() == world.calls_made();
+  };
+  run_processes(3, [&](const sucl_bootstrap& control, int rank) {
+    auto p = process::start(c, &control);
+    auto world = p->world({});
+    EXPECT_TRUE(world->logs_calls());
+    int x = rank + 1;
+    world->run(allreduce(&x), {});
+    EXPECT_EQ(x, sum(*world));
+    if (rank == 0) {
+      EXPECT_TRUE(agrees(*world));
+      world.reset();
+      first_has_ended.set_value();
+    } else {
+      ended.wait();
+      EXPECT_TRUE(agrees(*world)) << "rank " << rank;
+      world.reset();
+    }
+    p->shut_down();
   });
 }
 
