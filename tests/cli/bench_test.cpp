@@ -176,7 +176,7 @@ TEST(Report, TablesHaveALineForEachSizeAndRatios) {
                               make_row("sucl", "blocking", 1024, 12.34, false),
                               make_row("mpi", "blocking", 1024, 1250, true)};
   EXPECT_EQ(as_tables(rows),
-            "\nallreduce, usm, fp32, sum, 2 ranks: median us of the slowest rank\n"
+            "\nallreduce, device, fp32, sum, 2 ranks: median us of the slowest rank\n"
             "     bytes  sucl blocking       mpi  blocking/mpi\n"
             "         4           2.00      1.00          2.00\n"
             "       1Ki          WRONG      1250             -\n");
@@ -190,7 +190,7 @@ TEST(Report, JsonRowsHaveTheirKeysInOrder) {
   EXPECT_EQ(
       json.dump(),
       "{\"header\":{\"sucl\":\"1\"},\"rows\":[{\"collective\":\"allreduce\",\"impl\":\"sucl\","
-      "\"form\":\"event\",\"memory\":\"usm\",\"type\":\"fp32\",\"op\":\"sum\",\"ranks\":2,"
+      "\"form\":\"event\",\"memory\":\"device\",\"type\":\"fp32\",\"op\":\"sum\",\"ranks\":2,"
       "\"bytes\":8,\"median_us\":1.5,\"p95_us\":1.5,\"min_us\":1.5,\"iterations\":10,"
       "\"busbw_gbs\":0.005333333333333333,\"valid\":true}]}");
 }
