@@ -4,10 +4,12 @@
 // The threads that SuCL starts in a program.
 #include "ranks/fixture.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 namespace sucl::testing {
 namespace {
@@ -39,7 +41,13 @@ TEST(threads, take_no_signals_of_the_program) {
   auto& j = fixture();
   std::vector<int> data(1000, 1);
   j.world.allreduce(data.data(), data.size(), op::sum).wait();  // by the progress thread
-  const auto threads = own_threads();
+  // A thread has its name a moment after it has begun.
+  auto threads = own_threads();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (threads.empty() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    threads = own_threads();
+  }
   EXPECT_FALSE(threads.empty());
   for (const auto& t : threads) {
     for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCHLD, SIGWINCH})
