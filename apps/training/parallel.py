@@ -16,19 +16,20 @@ def _mpi():
     except (ImportError, RuntimeError) as error:
         raise SystemExit(f"mpi4py cannot be imported ({error}): install it, with an MPI library "
                          "that it finds, or use another --backend and torchrun") from None
-    return MPI.COMM_WORLD
+    return MPI
 
 
 def find_others():
     """Where neither torchrun nor the user has said who the processes are, MPI does."""
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         return
-    world = _mpi()
+    mpi = _mpi()
+    world = mpi.COMM_WORLD
     with socket.create_server(("", 0)) as found:
         port = world.bcast(found.getsockname()[1])
     os.environ.update(RANK=str(world.rank), WORLD_SIZE=str(world.size), MASTER_PORT=str(port),
                       MASTER_ADDR=world.bcast(socket.gethostname()))
-    here = world.Split_type(1)  # MPI_COMM_TYPE_SHARED
+    here = world.Split_type(mpi.COMM_TYPE_SHARED)
     os.environ["LOCAL_RANK"] = str(here.rank)
     here.Free()
 
@@ -55,11 +56,10 @@ def begin(asked):
 
 def staged_sum(world, bucket):
     """Gradients are summed up by MPI in memory of the host, and this thread waits for that."""
-    from mpi4py import MPI
-
+    mpi = _mpi()
     gradients = bucket.buffer()
     in_host = gradients.cpu()  # the same memory where it is the host's
-    world.Allreduce(MPI.IN_PLACE, in_host.numpy(), MPI.SUM)
+    world.Allreduce(mpi.IN_PLACE, in_host.numpy(), mpi.SUM)
     gradients.copy_(in_host).div_(world.size)
     done = torch.futures.Future()
     done.set_result(gradients)
@@ -87,7 +87,7 @@ def shared_out(model, asked):
         return sharded(model, asked)
     model = DistributedDataParallel(model)
     if uses_hook(asked):
-        world = _mpi()
+        world = _mpi().COMM_WORLD
         if world.size != dist.get_world_size():
             raise SystemExit("--backend mpi: start the processes with MPI's mpiexec")
         model.register_comm_hook(world, staged_sum)
