@@ -331,7 +331,7 @@ words launcher_command(const environment& env, const job& what) {
 void launch(const environment& env, const job& what) {
   if (what.by != launcher::srun) check_ranks(what.ranks);
   set_variables(env, what);
-  // Slurm's launcher serves any choice, MPI's none: some never tell ranks that input has ended.
+  // Slurm's launcher supports any choice. MPI's do not, and some never close the input of ranks.
   std::string copy = no_copy;
   if (what.input == "none") {
     leave_input();
