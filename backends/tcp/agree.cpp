@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Agreements of a group whose members may fail, and the groups of the surviving members.
-#include "node.hpp"
+#include "job_process.hpp"
 
 #include <algorithm>
 
@@ -17,7 +17,8 @@ constexpr auto agreement_poll_interval = 5ms;
 }  // namespace
 
 // Without a connection to the coordinator its failure would go undetected.
-void node::check_members(agreement& a, const sucl_group& group, const std::vector<bool>& known) {
+void job_process::check_members(agreement& a, const sucl_group& group,
+                                const std::vector<bool>& known) {
   for (int i = 0; i < group.size; ++i)
     if (known[static_cast<std::size_t>(i)] ||
         m_peers[group.members[static_cast<std::size_t>(i)]].lost_since)
@@ -27,8 +28,8 @@ void node::check_members(agreement& a, const sucl_group& group, const std::vecto
   if (first != rank() && !p.lost_since && !p.link && !p.connecting) connect(first);
 }
 
-void node::send_paxos(const sucl_group& group, std::uint64_t number,
-                      const std::vector<paxos_message>& out) {
+void job_process::send_paxos(const sucl_group& group, std::uint64_t number,
+                             const std::vector<paxos_message>& out) {
   for (const paxos_message& m : out) {
     writer out_frame(frame_type::agreement);
     out_frame.number(group.id).number(number);
@@ -39,8 +40,8 @@ void node::send_paxos(const sucl_group& group, std::uint64_t number,
 }
 
 // A member that stops waiting has entered nevertheless, and answers from here on.
-decision node::agree(sucl_group& group, std::uint32_t flags,
-                     const std::function<bool(int index)>& has_failed) {
+decision job_process::agree(sucl_group& group, std::uint32_t flags,
+                            const std::function<bool(int index)>& has_failed) {
   std::vector<bool> known(static_cast<std::size_t>(group.size));
   for (;;) {
     for (int i = 0; i < group.size; ++i)
@@ -64,8 +65,8 @@ decision node::agree(sucl_group& group, std::uint32_t flags,
   }
 }
 
-void node::handle_paxos(const sucl_group& group, std::uint64_t number, int from,
-                        const paxos_message& m) {
+void job_process::handle_paxos(const sucl_group& group, std::uint64_t number, int from,
+                               const paxos_message& m) {
   const auto at = std::find(group.members.begin(), group.members.end(), from);
   if (at == group.members.end()) return;
   agreement& a = m_agreements[{group.id, number}];
@@ -73,7 +74,7 @@ void node::handle_paxos(const sucl_group& group, std::uint64_t number, int from,
   if (a.result()) m_changed.notify_all();
 }
 
-void node::handle_agreement(connection& c, reader& message) {
+void job_process::handle_agreement(connection& c, reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto number = message.number<std::uint64_t>();
   const auto m = paxos_message::take_from(message);
@@ -85,7 +86,7 @@ void node::handle_agreement(connection& c, reader& message) {
     handle_paxos(*group->second, number, c.tag, *m);
 }
 
-void node::handle_early_paxos(const sucl_group& group) {
+void job_process::handle_early_paxos(const sucl_group& group) {
   const auto early = m_early_paxos.find(group.id);
   if (early == m_early_paxos.end()) return;
   const auto messages = std::move(early->second);
@@ -93,7 +94,7 @@ void node::handle_early_paxos(const sucl_group& group) {
   for (const early_paxos& b : messages) handle_paxos(group, b.number, b.from, b.message);
 }
 
-sucl_group* node::shrink(sucl_group& group) {
+sucl_group* job_process::shrink(sucl_group& group) {
   const std::lock_guard lock(m_loop->lock());
   if (!group.agreed)
     throw problem{SUCL_ERROR_INVALID_ARGUMENT,

@@ -4,7 +4,7 @@
 /// @file
 /// The control plane over TCP, for jobs without MPI: the table of its functions.
 #include "failed_start.hpp"
-#include "node.hpp"
+#include "job_process.hpp"
 #include "store/identity.hpp"
 
 #include <sucl/abi/failed_start.h>
@@ -46,7 +46,7 @@ struct state {
   std::mutex lock;
   const sucl_core* core = nullptr;
   std::optional<job_description> job;
-  std::shared_ptr<node> local_node;
+  std::shared_ptr<job_process> local_process;
   std::shared_ptr<store_server> server;
   /// Of ids that this process has made.
   std::vector<std::shared_ptr<store_server>> servers;
@@ -80,12 +80,12 @@ sucl_status guarded(Body body) {
   }
 }
 
-std::shared_ptr<node> started_node() {
+std::shared_ptr<job_process> started_process() {
   const std::lock_guard lock(global().lock);
-  if (!global().local_node)
+  if (!global().local_process)
     throw problem{SUCL_ERROR_SHUT_DOWN, "the control plane is not started, or finalised already",
                   "Use SuCL between the start and the end of its runtime."};
-  return global().local_node;
+  return global().local_process;
 }
 
 /// A store of the program's own.
@@ -258,7 +258,7 @@ problem differs_from_id(const job_description& p) {
           "Leave SUCL_TCP_SIZE on every rank as the launcher sets it"};
 }
 
-std::unique_ptr<key_value_store> make_store(const job_description& p, node_settings& s,
+std::unique_ptr<key_value_store> make_store(const job_description& p, job_process_settings& s,
                                             const wait_check& wait) {
   if (p.store) return std::make_unique<callback_store>(*p.store);
   if (!p.id.empty()) {
@@ -308,7 +308,7 @@ void start(state& g) {
     throw why;
   }
   check(p);
-  node_settings s;
+  job_process_settings s;
   s.rank = p.rank;
   s.size = p.size;
   s.interface = p.interface;
@@ -329,15 +329,15 @@ void start(state& g) {
     std::fflush(nullptr);
     std::_Exit(code);
   };
-  std::weak_ptr<node> self;
+  std::weak_ptr<job_process> self;
   const auto store = make_store(p, s, [&self] {
     if (const auto n = self.lock()) n->check_wait();
   });
-  const auto made = std::make_shared<node>(reactor::of_process(), std::move(s));
+  const auto made = std::make_shared<job_process>(reactor::of_process(), std::move(s));
   self = made;
   made->start(*store);
   const std::lock_guard lock(g.lock);
-  g.local_node = made;
+  g.local_process = made;
 }
 
 sucl_status rendezvous(const sucl_core* core, const sucl_rendezvous* r) {
@@ -385,7 +385,7 @@ sucl_status init(const sucl_core* core, int*, char***, sucl_bootstrap_info* info
   global().core = core;
   return guarded([&] {
     state& g = global();
-    if (!g.local_node) start(g);
+    if (!g.local_process) start(g);
     info->initialised_here = 1;
     info->thread_multiple = 1;
     std::snprintf(info->library, sizeof info->library, "SuCL over TCP");
@@ -393,11 +393,11 @@ sucl_status init(const sucl_core* core, int*, char***, sucl_bootstrap_info* info
 }
 
 void finalize() {
-  std::shared_ptr<node> gone;
+  std::shared_ptr<job_process> gone;
   {
     const std::lock_guard lock(global().lock);
-    gone = std::move(global().local_node);
-    global().local_node.reset();
+    gone = std::move(global().local_process);
+    global().local_process.reset();
     global().job.reset();
   }
   if (!gone) return;
@@ -409,19 +409,19 @@ void finalize() {
 
 int32_t alive() {
   const std::lock_guard lock(global().lock);
-  return global().local_node ? 1 : 0;
+  return global().local_process ? 1 : 0;
 }
 
 sucl_status at_finalize(void (*hook)(void*), void* arg) {
   return guarded([&] {
-    started_node();
+    started_process();
     global().hooks.emplace_back(hook, arg);
   });
 }
 
 sucl_status group_world(sucl_group** group) {
   *group = nullptr;
-  return guarded([&] { *group = started_node()->world(); });
+  return guarded([&] { *group = started_process()->world(); });
 }
 
 // No communicator of MPI, but a list of processes of the job.
@@ -434,18 +434,18 @@ sucl_status group_adopt(const void* native, uint64_t bytes, sucl_group** group) 
                     "a communicator of MPI was passed, but this job runs without MPI: its control "
                     "plane is tcp",
                     "Start the program with mpiexec or `sucl run --launcher mpi`, or use world()"};
-    *group = started_node()->group_among(list->id, {list->ranks, list->ranks + list->count});
+    *group = started_process()->group_among(list->id, {list->ranks, list->ranks + list->count});
   });
 }
 
 sucl_status group_split(sucl_group* group, int32_t colour, int32_t key, sucl_group** result) {
   *result = nullptr;
-  return guarded([&] { *result = started_node()->split(*group, colour, key); });
+  return guarded([&] { *result = started_process()->split(*group, colour, key); });
 }
 
 sucl_status agree(sucl_group* group, sucl_agreement* how) {
   return guarded([&] {
-    const decision agreed = started_node()->agree(*group, how->flags, [&](int index) {
+    const decision agreed = started_process()->agree(*group, how->flags, [&](int index) {
       return how->failed[index] != 0 || how->has_failed(how->context, index) != 0;
     });
     how->flags = agreed.flags;
@@ -455,12 +455,12 @@ sucl_status agree(sucl_group* group, sucl_agreement* how) {
 
 sucl_status group_shrink(sucl_group* group, sucl_group** result) {
   *result = nullptr;
-  return guarded([&] { *result = started_node()->shrink(*group); });
+  return guarded([&] { *result = started_process()->shrink(*group); });
 }
 
 void group_free(sucl_group* group) {
   if (!group) return;
-  const std::shared_ptr<node> owner = group->owner;
+  const std::shared_ptr<job_process> owner = group->owner;
   owner->free(group);
 }
 
@@ -470,31 +470,31 @@ const void* group_native(const sucl_group*) { return nullptr; }
 
 sucl_status allgather(sucl_group* group, const void* mine, void* all, uint64_t n) {
   return guarded([&] {
-    const auto node = started_node();
-    node->finish(*group, node->start_exchange(*group, mine, all, n));
+    const auto process = started_process();
+    process->finish(*group, process->start_exchange(*group, mine, all, n));
   });
 }
 
 sucl_status allgather_start(sucl_group* group, const void* mine, void* all, uint64_t n,
                             sucl_oob_request** request) {
   *request = nullptr;
-  return guarded([&] { *request = started_node()->start_exchange(*group, mine, all, n); });
+  return guarded([&] { *request = started_process()->start_exchange(*group, mine, all, n); });
 }
 
 sucl_status test(sucl_group* group, sucl_oob_request* request, int32_t* done) {
   *done = 0;
-  return guarded([&] { *done = started_node()->test(*group, request) ? 1 : 0; });
+  return guarded([&] { *done = started_process()->test(*group, request) ? 1 : 0; });
 }
 
 sucl_status notify(sucl_group* group, int32_t rank, const void* data, uint64_t n) {
-  return guarded([&] { started_node()->notify(*group, rank, data, n); });
+  return guarded([&] { started_process()->notify(*group, rank, data, n); });
 }
 
 sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capacity, uint64_t* n) {
   *source = -1;
   *n = 0;
   return guarded([&] {
-    const auto message = started_node()->poll(*group, capacity);
+    const auto message = started_process()->poll(*group, capacity);
     if (!message) return;
     std::memcpy(data, message->text.data(), message->text.size());
     *n = message->text.size();
@@ -503,12 +503,12 @@ sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capaci
 }
 
 void abort_job(int32_t exit_code) {
-  std::shared_ptr<node> node;
+  std::shared_ptr<job_process> process;
   {
     const std::lock_guard lock(global().lock);
-    node = global().local_node;
+    process = global().local_process;
   }
-  if (node) node->abort(exit_code);
+  if (process) process->abort(exit_code);
   std::_Exit(exit_code);
 }
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Groups, their exchanges and their control messages.
-#include "node.hpp"
+#include "job_process.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -32,7 +32,7 @@ struct proposal {
 
 }  // namespace
 
-std::unique_ptr<sucl_group> node::make_group(std::uint64_t id, std::vector<int> members) {
+std::unique_ptr<sucl_group> job_process::make_group(std::uint64_t id, std::vector<int> members) {
   auto made = std::make_unique<sucl_group>();
   made->owner = id == 0 ? nullptr : shared_from_this();
   made->id = id;
@@ -51,9 +51,9 @@ std::unique_ptr<sucl_group> node::make_group(std::uint64_t id, std::vector<int> 
   return made;
 }
 
-sucl_group* node::world() { return split(*m_root, 0, rank()); }
+sucl_group* job_process::world() { return split(*m_root, 0, rank()); }
 
-sucl_group* node::split(sucl_group& group, int colour, int key) {
+sucl_group* job_process::split(sucl_group& group, int colour, int key) {
   proposal mine{colour, key, rank(), 0, 0};
   {
     const std::lock_guard lock(m_loop->lock());
@@ -73,7 +73,7 @@ sucl_group* node::split(sucl_group& group, int colour, int key) {
   return make_group(list.front()->id, std::move(members)).release();
 }
 
-sucl_group* node::group_among(std::uint64_t id, std::vector<int> members) {
+sucl_group* job_process::group_among(std::uint64_t id, std::vector<int> members) {
   if (std::find(members.begin(), members.end(), rank()) == members.end() ||
       std::any_of(members.begin(), members.end(), [&](int m) { return m < 0 || m >= size(); }))
     throw problem{SUCL_ERROR_INVALID_RANK,
@@ -83,7 +83,7 @@ sucl_group* node::group_among(std::uint64_t id, std::vector<int> members) {
   return make_group(id | own_ids, std::move(members)).release();
 }
 
-void node::free(sucl_group* group) {
+void job_process::free(sucl_group* group) {
   const std::lock_guard lock(m_loop->lock());
   m_groups.erase(group->id);
   std::erase_if(m_exchanges, [&](const auto& e) { return e.first.first == group->id; });
@@ -96,18 +96,18 @@ void node::free(sucl_group* group) {
   delete group;
 }
 
-bool node::has_ended(std::uint64_t group) const { return m_ended.contains(group); }
+bool job_process::has_ended(std::uint64_t group) const { return m_ended.contains(group); }
 
-sucl_oob_request* node::start_exchange(sucl_group& group, const void* mine, void* all,
-                                       std::uint64_t each) {
+sucl_oob_request* job_process::start_exchange(sucl_group& group, const void* mine, void* all,
+                                              std::uint64_t each) {
   const auto* from = static_cast<const std::byte*>(mine);
   const std::lock_guard lock(m_loop->lock());
   if (each == 0) return new sucl_oob_request{};
   return begin_exchange(group, bytes(from, from + each), all, each);
 }
 
-sucl_oob_request* node::begin_exchange(sucl_group& group, bytes mine, void* all,
-                                       std::uint64_t each) {
+sucl_oob_request* job_process::begin_exchange(sucl_group& group, bytes mine, void* all,
+                                              std::uint64_t each) {
   const std::uint64_t number = group.exchanges++;
   exchange& e = m_exchanges[{group.id, number}];
   e.started = true;
@@ -124,7 +124,7 @@ sucl_oob_request* node::begin_exchange(sucl_group& group, bytes mine, void* all,
   return all ? new sucl_oob_request{group.id, number, all, each} : nullptr;
 }
 
-void node::advance(const sucl_group& group, std::uint64_t number, exchange& e) {
+void job_process::advance(const sucl_group& group, std::uint64_t number, exchange& e) {
   if (!e.started || e.sent_up || e.failure || e.result) return;
   for (const int child : group.position.children)
     if (!e.from.contains(group.members[static_cast<std::size_t>(child)])) return;
@@ -140,7 +140,7 @@ void node::advance(const sucl_group& group, std::uint64_t number, exchange& e) {
   m_changed.notify_all();
 }
 
-void node::send_up(const sucl_group& group, std::uint64_t number, exchange& e) {
+void job_process::send_up(const sucl_group& group, std::uint64_t number, exchange& e) {
   e.sent_up = true;
   writer out(frame_type::up);
   out.number(group.id).number(number).raw(e.mine.data(), e.mine.size());
@@ -153,15 +153,15 @@ void node::send_up(const sucl_group& group, std::uint64_t number, exchange& e) {
   send_to(group.members[static_cast<std::size_t>(group.position.parent)], out.frame());
 }
 
-void node::send_down(const sucl_group& group, std::uint64_t number, const std::byte* all,
-                     std::size_t n) {
+void job_process::send_down(const sucl_group& group, std::uint64_t number, const std::byte* all,
+                            std::size_t n) {
   if (group.position.children.empty()) return;
   const auto notice = writer(frame_type::down).number(group.id).number(number).raw(all, n).frame();
   for (const int child : group.position.children)
     send_to(group.members[static_cast<std::size_t>(child)], notice);
 }
 
-void node::handle_up(connection& c, reader& message) {
+void job_process::handle_up(connection& c, reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto number = message.number<std::uint64_t>();
   if (!message.good() || has_ended(id)) return;
@@ -171,7 +171,7 @@ void node::handle_up(connection& c, reader& message) {
     advance(*group->second, number, e);
 }
 
-void node::handle_down(reader& message) {
+void job_process::handle_down(reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto number = message.number<std::uint64_t>();
   const auto group = m_groups.find(id);
@@ -184,7 +184,7 @@ void node::handle_down(reader& message) {
   m_changed.notify_all();
 }
 
-void node::handle_broken(connection& c, reader& message) {
+void job_process::handle_broken(connection& c, reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto number = message.number<std::uint64_t>();
   problem why;
@@ -197,8 +197,8 @@ void node::handle_broken(connection& c, reader& message) {
 }
 
 // Fails an exchange here and at the neighbours.
-void node::fail_exchange(const sucl_group* group, exchange_key key, exchange& e, const problem& why,
-                         int except) {
+void job_process::fail_exchange(const sucl_group* group, exchange_key key, exchange& e,
+                                const problem& why, int except) {
   if (e.result || e.failure) return;
   e.failure = why;
   m_changed.notify_all();
@@ -215,7 +215,7 @@ void node::fail_exchange(const sucl_group* group, exchange_key key, exchange& e,
 }
 
 // Fails the exchange if a rank that it waits for is lost.
-void node::check_neighbours(const sucl_group& group, std::uint64_t number, exchange& e) {
+void job_process::check_neighbours(const sucl_group& group, std::uint64_t number, exchange& e) {
   if (e.result || e.failure) return;
   const auto now = clock::now();
   std::vector<int> awaited;
@@ -240,12 +240,12 @@ void node::check_neighbours(const sucl_group& group, std::uint64_t number, excha
   }
 }
 
-node::exchange* node::find(const sucl_oob_request& request) {
+job_process::exchange* job_process::find(const sucl_oob_request& request) {
   const auto found = m_exchanges.find({request.group, request.number});
   return found == m_exchanges.end() ? nullptr : &found->second;
 }
 
-bool node::test(sucl_group& group, sucl_oob_request* request) {
+bool job_process::test(sucl_group& group, sucl_oob_request* request) {
   const std::lock_guard lock(m_loop->lock());
   if (request->bytes == 0) {
     delete request;
@@ -269,7 +269,7 @@ bool node::test(sucl_group& group, sucl_oob_request* request) {
   return true;
 }
 
-void node::finish(sucl_group& group, sucl_oob_request* request) {
+void job_process::finish(sucl_group& group, sucl_oob_request* request) {
   while (!test(group, request)) {
     if (const sucl_status status = m_settings.keep_waiting()) throw problem{status, "", ""};
     std::unique_lock lock(m_loop->lock());
@@ -278,7 +278,7 @@ void node::finish(sucl_group& group, sucl_oob_request* request) {
   }
 }
 
-void node::notify(sucl_group& group, int rank, const void* data, std::uint64_t n) {
+void job_process::notify(sucl_group& group, int rank, const void* data, std::uint64_t n) {
   if (rank < 0 || rank >= group.size || n > max_message_bytes)
     throw problem{SUCL_ERROR_INVALID_ARGUMENT,
                   "a control message of " + std::to_string(n) + " bytes to rank " +
@@ -295,7 +295,7 @@ void node::notify(sucl_group& group, int rank, const void* data, std::uint64_t n
   send_to(group.members[static_cast<std::size_t>(rank)], out.frame());
 }
 
-void node::handle_control_message(reader& message) {
+void job_process::handle_control_message(reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto source = message.number<std::int32_t>();
   if (!message.good() || message.left() > max_message_bytes || has_ended(id)) return;
@@ -316,7 +316,8 @@ void node::handle_control_message(reader& message) {
   ++m_early_messages;
 }
 
-std::optional<sucl_group::control_message> node::poll(sucl_group& group, std::uint64_t most) {
+std::optional<sucl_group::control_message> job_process::poll(sucl_group& group,
+                                                             std::uint64_t most) {
   const std::lock_guard lock(m_loop->lock());
   if (group.control_messages.empty()) return std::nullopt;
   if (group.control_messages.front().text.size() > most)

@@ -3,7 +3,7 @@
 
 // How a process finds the others.
 #include "failed_start.hpp"
-#include "node.hpp"
+#include "job_process.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -122,7 +122,7 @@ std::string contact::process_text() const {
 }
 
 // Listens for the other ranks. The address that has reached the store is listed first.
-void node::listen(const endpoint& towards_store) {
+void job_process::listen(const endpoint& towards_store) {
   std::vector<endpoint> known;
   endpoint at;
   if (!m_settings.interface.empty()) {
@@ -152,7 +152,7 @@ void node::listen(const endpoint& towards_store) {
   });
 }
 
-void node::start(key_value_store& store) {
+void job_process::start(key_value_store& store) {
   m_begun = clock::now();
   std::vector<int> everyone(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) everyone[static_cast<std::size_t>(r)] = r;
@@ -181,7 +181,7 @@ void node::start(key_value_store& store) {
 }
 
 // Exchanges a secret through the program's own store, which only its processes reach.
-void node::agree_on_secret(key_value_store& store) {
+void job_process::agree_on_secret(key_value_store& store) {
   if (rank() == 0) {
     const nonce made = random_nonce();
     m_settings.secret.assign(made.begin(), made.end());
@@ -202,7 +202,7 @@ void node::agree_on_secret(key_value_store& store) {
   }
 }
 
-void node::publish_contact(key_value_store& store) {
+void job_process::publish_contact(key_value_store& store) {
   if (m_own.rank < 0) m_own = {rank(), size(), getpid(), machine(), host_name(), {}};
   const auto other = store.put(key_of(rank()), m_own.packed());
   if (!other) return;
@@ -212,7 +212,7 @@ void node::publish_contact(key_value_store& store) {
                 "Give each process of the job a rank of its own, from 0 to size - 1"};
 }
 
-void node::connect_to_parent(key_value_store& store) {
+void job_process::connect_to_parent(key_value_store& store) {
   const int parent = m_root->position.parent;
   for (;;) {
     const auto found = store.wait({failed_key, key_of(parent)}, 500ms);
@@ -234,7 +234,7 @@ void node::connect_to_parent(key_value_store& store) {
 }
 
 // The first exchange gathers all contacts and distributes them along the tree.
-void node::gather_contacts(key_value_store& store) {
+void job_process::gather_contacts(key_value_store& store) {
   writer own(frame_type::up);
   m_own.put_into(own);
   const auto packed_contact = own.frame();
@@ -273,7 +273,7 @@ void node::gather_contacts(key_value_store& store) {
   }
 }
 
-void node::read_contacts(bytes all) {
+void job_process::read_contacts(bytes all) {
   reader in(all.data(), all.size());
   std::vector<std::uint32_t> begins;
   for (int r = 0; r < size() && in.good(); ++r) {
@@ -289,7 +289,7 @@ void node::read_contacts(bytes all) {
 }
 
 // Has no addresses while it is unknown.
-contact node::contact_of(int rank) const {
+contact job_process::contact_of(int rank) const {
   if (m_contact_begin.empty()) return m_parent && m_parent->rank == rank ? *m_parent : contact{};
   const std::uint32_t begin = m_contact_begin[static_cast<std::size_t>(rank)];
   reader in(m_contacts.data() + begin, m_contacts.size() - begin);
@@ -297,12 +297,12 @@ contact node::contact_of(int rank) const {
 }
 
 // Whether the wait has become long. Once.
-bool node::is_late_now() {
+bool job_process::is_late_now() {
   if (m_is_late || m_grace_end || clock::now() - m_begun < m_settings.long_wait) return false;
   return m_is_late = true;
 }
 
-void node::check_wait() {
+void job_process::check_wait() {
   if (!m_connects_to.empty() && is_late_now())
     m_settings.late("the store of the rendezvous at " + m_connects_to +
                     " does not answer this process, which is to be rank " + std::to_string(rank()));
@@ -324,7 +324,7 @@ void node::check_wait() {
 
 // The cause to report: that of another rank goes before a timeout or a lost peer here, and rank 0
 // knows best which ranks are late.
-problem node::find_cause(key_value_store& store, problem why) {
+problem job_process::find_cause(key_value_store& store, problem why) {
   const bool late = why.status == SUCL_ERROR_TIMEOUT || why.text.empty();
   const bool lost = why.status == SUCL_ERROR_PEER_LOST;
   m_grace_end = clock::now() + start_grace;
@@ -354,7 +354,7 @@ std::string waited_since(clock::time_point begin) {
 }  // namespace
 
 // For a store that does not answer this rank any more, or never has.
-std::string node::unreachable_text(const key_value_store& store, const std::string& why) {
+std::string job_process::unreachable_text(const key_value_store& store, const std::string& why) {
   std::string text = m_settings.store_at_rank_0 ? "rank 0, which serves the store of the rendezvous"
                                                 : "the store of the rendezvous";
   text += " at " + store.location() + " does not answer";
@@ -370,7 +370,7 @@ std::string node::unreachable_text(const key_value_store& store, const std::stri
   return reason == why.npos ? text : text + why.substr(reason + unreachable.size() - 2);
 }
 
-std::string node::late_ranks_text(key_value_store& store) {
+std::string job_process::late_ranks_text(key_value_store& store) {
   auto list = store.missing("member/", size());
   std::erase(list, rank());
   std::string text;
@@ -400,7 +400,7 @@ std::string node::late_ranks_text(key_value_store& store) {
 }
 
 // Reports a failed start to all ranks: those in the tree along it, the others through the store.
-void node::report(key_value_store& store, const problem& why) {
+void job_process::report(key_value_store& store, const problem& why) {
   {
     const std::lock_guard lock(m_loop->lock());
     fail_start(why);
@@ -416,7 +416,7 @@ void node::report(key_value_store& store, const problem& why) {
   }
 }
 
-void node::fail_start(const problem& why) {
+void job_process::fail_start(const problem& why) {
   if (m_failed || m_set_up) return;
   m_failed = why;
   writer out(frame_type::failed);

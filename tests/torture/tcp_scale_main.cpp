@@ -79,7 +79,7 @@ void* start_one(void* argument) {
 void* exchange_one(void* argument) {
   auto& [context, rank] = *static_cast<std::pair<void*, int>*>(argument);
   auto& e = *static_cast<everything*>(context);
-  auto& n = *e.all[static_cast<std::size_t>(rank)].node;
+  auto& n = *e.all[static_cast<std::size_t>(rank)].process;
   sucl_group* world = n.world();
   std::vector<int> got(static_cast<std::size_t>(e.ranks), -1);
   n.finish(*world, n.start_exchange(*world, &rank, got.data(), sizeof rank));
@@ -104,13 +104,13 @@ int main(int argc, char** argv) {
   const auto started = std::chrono::steady_clock::now();
   std::size_t most = 0, sum = 0;
   for (const auto& o : e.all) {
-    if (!o.node) {
+    if (!o.process) {
       std::printf("tcp_scale: %s\n", o.why.text.c_str());
       std::fflush(stdout);
       std::_Exit(1);
     }
-    most = std::max(most, o.node->connections());
-    sum += o.node->connections();
+    most = std::max(most, o.process->connections());
+    sum += o.process->connections();
   }
   const long after = resident_kib();
   each(e.ranks, exchange_one, &e);

@@ -2,10 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The processes of a job over TCP, in one process: each is a node with a thread that starts it.
+/// The processes of a job over TCP, in one process: each has a thread that starts it.
 #pragma once
 
-#include "node.hpp"
+#include "job_process.hpp"
 #include "store/identity.hpp"
 
 #include <chrono>
@@ -19,9 +19,9 @@
 
 namespace sucl::testing {
 
-/// What a node says of its start.
+/// What a process says of its start.
 struct outcome {
-  std::shared_ptr<tcp::node> node;  ///< null where it has failed
+  std::shared_ptr<tcp::job_process> process;  ///< null where it has failed
   tcp::problem why;
 };
 
@@ -49,7 +49,7 @@ class tcp_job {
   }
 
   outcome start(const part& p) const {
-    tcp::node_settings s;
+    tcp::job_process_settings s;
     s.rank = p.rank;
     s.size = p.size;
     s.secret = p.secret.empty() ? m_id.secret : p.secret;
@@ -58,7 +58,7 @@ class tcp_job {
     s.long_wait = p.long_wait;
     s.late = p.late;
     s.refused = [server = m_server] { return server->refused(); };
-    const auto made = std::make_shared<tcp::node>(loop(p.rank), s);
+    const auto made = std::make_shared<tcp::job_process>(loop(p.rank), s);
     tcp::tcp_store store(loop(p.rank), s.secret, m_id.hosts(), 0, [made] { made->check_wait(); });
     try {
       made->start(store);

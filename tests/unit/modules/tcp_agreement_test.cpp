@@ -170,24 +170,24 @@ std::vector<member_result> agree_and_exchange(int size, const std::vector<int>& 
   tcp_job::each(size, [&](int r) {
     outcome& own = all[static_cast<std::size_t>(r)];
     member_result& result = results[static_cast<std::size_t>(r)];
-    sucl_group* world = own.node->world();
+    sucl_group* world = own.process->world();
     const bool dies = std::find(killed.begin(), killed.end(), r) != killed.end();
     int last_poll = 0;
     try {
-      result.agreed = own.node->agree(*world, r == 1 ? 5u : 7u, [&](int) {
+      result.agreed = own.process->agree(*world, r == 1 ? 5u : 7u, [&](int) {
         if (dies && ++last_poll > looks * (size - 1)) throw is_killed();
         return false;
       });
     } catch (const is_killed&) {
-      own.node->free(world);
-      own.node.reset();
+      own.process->free(world);
+      own.process.reset();
       return;
     }
-    sucl_group* left = own.node->shrink(*world);
+    sucl_group* left = own.process->shrink(*world);
     result.gathered.resize(static_cast<std::size_t>(left->size));
     try {
-      own.node->finish(*left,
-                       own.node->start_exchange(*left, &r, result.gathered.data(), sizeof r));
+      own.process->finish(*left,
+                          own.process->start_exchange(*left, &r, result.gathered.data(), sizeof r));
     } catch (const tcp::problem&) {
       result.gathered.clear();  // one that was there when they agreed has died since
     }

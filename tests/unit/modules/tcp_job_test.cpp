@@ -21,7 +21,7 @@ using testing::part;
 using testing::tcp_job;
 using testing::whole_job;
 
-std::vector<int> gather(tcp::node& n, sucl_group& group, int mine) {
+std::vector<int> gather(tcp::job_process& n, sucl_group& group, int mine) {
   std::vector<int> all(static_cast<std::size_t>(group.size), -1);
   n.finish(group, n.start_exchange(group, &mine, all.data(), sizeof mine));
   return all;
@@ -29,7 +29,7 @@ std::vector<int> gather(tcp::node& n, sucl_group& group, int mine) {
 
 void leave(std::vector<outcome>& all) {
   tcp_job::each(static_cast<int>(all.size()), [&](int r) {
-    if (all[static_cast<std::size_t>(r)].node) all[static_cast<std::size_t>(r)].node->leave();
+    if (all[static_cast<std::size_t>(r)].process) all[static_cast<std::size_t>(r)].process->leave();
   });
 }
 
@@ -37,8 +37,8 @@ void leave(std::vector<outcome>& all) {
 bool all_up(const std::vector<outcome>& all) {
   bool up = true;
   for (const outcome& o : all) {
-    EXPECT_TRUE(o.node) << o.why.text;
-    up = up && o.node;
+    EXPECT_TRUE(o.process) << o.why.text;
+    up = up && o.process;
   }
   return up;
 }
@@ -76,7 +76,7 @@ TEST_P(tcp_jobs, start_exchange_and_end) {
   auto all = job.start(whole_job(size));
   ASSERT_TRUE(all_up(all));
   tcp_job::each(size, [&](int r) {
-    tcp::node& n = *all[static_cast<std::size_t>(r)].node;
+    tcp::job_process& n = *all[static_cast<std::size_t>(r)].process;
     sucl_group* world = n.world();
     std::vector<int> expected(static_cast<std::size_t>(size));
     std::iota(expected.begin(), expected.end(), 10);
@@ -104,7 +104,7 @@ TEST(tcp_job, exchanges_that_are_started_together_do_not_mix) {
   auto all = job.start(whole_job(size));
   ASSERT_TRUE(all_up(all));
   tcp_job::each(size, [&](int r) {
-    tcp::node& n = *all[static_cast<std::size_t>(r)].node;
+    tcp::job_process& n = *all[static_cast<std::size_t>(r)].process;
     sucl_group* world = n.world();
     std::vector<std::vector<int>> got(many, std::vector<int>(size));
     std::vector<int> mine(many);
@@ -134,7 +134,7 @@ TEST(tcp_job, control_messages_come_in_order_without_waiting_for_the_reader) {
   ASSERT_TRUE(all_up(all));
   std::vector<sucl_group*> worlds(size);
   tcp_job::each(size, [&](int r) {
-    tcp::node& n = *all[static_cast<std::size_t>(r)].node;
+    tcp::job_process& n = *all[static_cast<std::size_t>(r)].process;
     sucl_group* world = worlds[static_cast<std::size_t>(r)] = n.world();
     for (int i = 0; i < messages; ++i)  // also to those that there is no connection to yet
       n.notify(*world, (r + 5) % size, std::string(i % 3 ? 9 : 4096, char('A' + i)).data(),
@@ -188,7 +188,7 @@ TEST(tcp_job, names_those_that_do_not_come) {
   const auto all = start_with_rank_0_last(
       job, parts, [&] { return missing(job, 11) == std::vector<int>{0, 4, 9}; });
   for (const outcome& o : all) {
-    EXPECT_FALSE(o.node);
+    EXPECT_FALSE(o.process);
     EXPECT_EQ(o.why.status, SUCL_ERROR_TIMEOUT);
     EXPECT_NE(o.why.text.find("ranks 4, 9 have not arrived"), std::string::npos) << o.why.text;
   }
@@ -210,7 +210,7 @@ TEST(tcp_job, says_who_is_missing_while_it_waits) {
     while (r == 2 && !has_said) std::this_thread::sleep_for(5ms);
     all[static_cast<std::size_t>(r)] = job.start(parts[static_cast<std::size_t>(r)]);
   });
-  for (const outcome& o : all) EXPECT_TRUE(o.node) << o.why.text;
+  for (const outcome& o : all) EXPECT_TRUE(o.process) << o.why.text;
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("2 ha"), std::string::npos) << said[0];
   EXPECT_NE(said[0].find("not arrived at the store at "), std::string::npos) << said[0];
@@ -241,7 +241,7 @@ TEST(tcp_job, names_ranks_where_the_store_does_not_answer) {
     gone.server().stop();
   }
   for (const bool of_rank_0 : {true, false}) {
-    tcp::node_settings s;
+    tcp::job_process_settings s;
     s.rank = 2;
     s.size = 4;
     s.secret = secret;
@@ -252,10 +252,10 @@ TEST(tcp_job, names_ranks_where_the_store_does_not_answer) {
     s.long_wait = 100ms;
     s.late = [&](const std::string& text) { said.push_back(text); };
     const auto loop = std::make_shared<tcp::reactor>();
-    const auto node = std::make_shared<tcp::node>(loop, s);
-    tcp::tcp_store store(loop, secret, nowhere, 0, [node] { node->check_wait(); });
+    const auto process = std::make_shared<tcp::job_process>(loop, s);
+    tcp::tcp_store store(loop, secret, nowhere, 0, [process] { process->check_wait(); });
     try {
-      node->start(store);
+      process->start(store);
       ADD_FAILURE() << "started without a store";
     } catch (const tcp::problem& why) {
       EXPECT_EQ(why.status, SUCL_ERROR_TIMEOUT);
@@ -276,7 +276,7 @@ TEST(tcp_job, tells_all_ranks_that_two_are_the_same_rank) {
   auto parts = whole_job(12);
   parts[7].rank = 3;
   for (const outcome& o : job.start(parts)) {
-    EXPECT_FALSE(o.node);
+    EXPECT_FALSE(o.process);
     EXPECT_EQ(o.why.status, SUCL_ERROR_MISMATCH) << o.why.text;
     EXPECT_NE(o.why.text.find("two processes say that they are rank 3"), std::string::npos)
         << o.why.text;
@@ -288,7 +288,7 @@ TEST(tcp_job, tells_all_ranks_that_sizes_differ) {
   auto parts = whole_job(6);
   parts[4].size = 5;
   for (const outcome& o : job.start(parts)) {
-    EXPECT_FALSE(o.node);
+    EXPECT_FALSE(o.process);
     EXPECT_EQ(o.why.status, SUCL_ERROR_MISMATCH) << o.why.text;
     EXPECT_NE(o.why.text.find("says that the job has 5 ranks"), std::string::npos) << o.why.text;
   }
@@ -316,14 +316,14 @@ TEST(tcp_job, an_exchange_ends_when_a_member_dies) {
   ASSERT_TRUE(all_up(all));
   std::vector<sucl_group*> worlds(size);
   tcp_job::each(size, [&](int r) {
-    worlds[static_cast<std::size_t>(r)] = all[static_cast<std::size_t>(r)].node->world();
+    worlds[static_cast<std::size_t>(r)] = all[static_cast<std::size_t>(r)].process->world();
   });
   // Without a goodbye, as where a process is killed.
-  all[5].node->free(worlds[5]);
-  all[5].node.reset();
+  all[5].process->free(worlds[5]);
+  all[5].process.reset();
   tcp_job::each(size, [&](int r) {
     if (r == 5) return;
-    tcp::node& n = *all[static_cast<std::size_t>(r)].node;
+    tcp::job_process& n = *all[static_cast<std::size_t>(r)].process;
     try {
       gather(n, *worlds[static_cast<std::size_t>(r)], r);
       ADD_FAILURE() << "rank " << r << " has exchanged with the dead";
@@ -341,7 +341,7 @@ TEST(tcp_job, an_exchange_ends_when_a_member_has_left) {
   auto all = job.start(whole_job(size));
   ASSERT_TRUE(all_up(all));
   tcp_job::each(size, [&](int r) {
-    tcp::node& n = *all[static_cast<std::size_t>(r)].node;
+    tcp::job_process& n = *all[static_cast<std::size_t>(r)].process;
     sucl_group* world = n.world();
     if (r == 1) {
       n.free(world);
@@ -364,7 +364,7 @@ TEST(tcp_job, ranks_that_leave_late_still_hear_all) {
     auto all = job.start(whole_job(size));
     ASSERT_TRUE(all_up(all));
     tcp_job::each(size, [&](int r) {
-      tcp::node& n = *all[static_cast<std::size_t>(r)].node;
+      tcp::job_process& n = *all[static_cast<std::size_t>(r)].process;
       sucl_group* world = n.world();
       const auto got = gather(n, *world, r);
       EXPECT_EQ(got[size - 1], size - 1);

@@ -3,7 +3,7 @@
 
 // The control plane over TCP: its hashes and texts, its store, and its protection against
 // outsiders.
-#include "node.hpp"
+#include "job_process.hpp"
 #include "store/identity.hpp"
 #include "support/jobs/tcp_job.hpp"
 
@@ -217,11 +217,11 @@ TEST(tcp_outsiders, who_say_nothing_neither_stay_nor_keep_others_out) {
   std::vector<std::unique_ptr<outsider>> silent;
   for (int i = 0; i < 200; ++i) silent.push_back(std::make_unique<outsider>(job));
   auto all = job.start(testing::whole_job(4));
-  for (const auto& o : all) EXPECT_TRUE(o.node) << o.why.text;
+  for (const auto& o : all) EXPECT_TRUE(o.process) << o.why.text;
   for (const auto& s : silent) EXPECT_TRUE(s->is_shut_out(30s));
   EXPECT_FALSE(outsider(job).connected()) << "a process listens after the start";
   for (const auto& o : all)
-    if (o.node) o.node->leave();
+    if (o.process) o.process->leave();
 }
 
 TEST(tcp_outsiders, who_speak_one_byte_at_a_time_are_shut_out) {
@@ -273,7 +273,7 @@ TEST(tcp_outsiders, members_that_send_nonsense_do_no_harm) {
   EXPECT_FALSE(client(job).put("still", "serves"));
 }
 
-// A node is destroyed by one thread while another process proves itself to the reactor's.
+// A process object is destroyed by one thread while another process proves itself to the reactor's.
 TEST(tcp_acceptor, ends_connections_that_are_not_taken_over) {
   const auto loop = std::make_shared<tcp::reactor>();
   tcp::endpoint where = tcp::endpoint_of("127.0.0.1");

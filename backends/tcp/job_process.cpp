@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "node.hpp"
+#include "job_process.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -17,46 +17,46 @@ constexpr auto goodbye_timeout = 1000ms;
 
 }  // namespace
 
-node::node(std::shared_ptr<reactor> loop, node_settings settings)
+job_process::job_process(std::shared_ptr<reactor> loop, job_process_settings settings)
     : m_loop(std::move(loop)), m_settings(std::move(settings)) {}
 
 // The reactor's thread may hold the last reference; then it has the lock.
-node::~node() {
+job_process::~job_process() {
   std::unique_lock lock(m_loop->lock(), std::defer_lock);
   if (!m_loop->in_own_thread()) lock.lock();
   if (m_acceptor) m_acceptor->close();
   for (const auto& [at, l] : m_links) l.at->close();
 }
 
-std::size_t node::connections() {
+std::size_t job_process::connections() {
   const std::lock_guard lock(m_loop->lock());
   return m_links.size();
 }
 
-bool node::is_neighbour(int rank) const {
+bool job_process::is_neighbour(int rank) const {
   const auto& p = m_root->position;
   return rank == p.parent ||
          std::find(p.children.begin(), p.children.end(), rank) != p.children.end();
 }
 
-void node::accept_member(const std::shared_ptr<connection>& c) {
+void job_process::accept_member(const std::shared_ptr<connection>& c) {
   c->set_listener(shared_from_this());
   m_links[c.get()] = {c, false, false, ""};
 }
 
 // The other side of a connection that this process has made has proved itself.
-void node::opened(connection& c) {
+void job_process::opened(connection& c) {
   writer out(frame_type::hello);
   out.number(static_cast<std::int32_t>(rank())).number(static_cast<std::int32_t>(size()));
   out.number(static_cast<std::int32_t>(c.tag)).text(m_own.process_text());
   c.send(out.frame());
 }
 
-void node::refuse(connection& c, const problem& why) {
+void job_process::refuse(connection& c, const problem& why) {
   c.send(writer(frame_type::failed).number(why.status).text(why.text).text(why.hint).frame());
 }
 
-void node::handle_hello(connection& c, reader& message) {
+void job_process::handle_hello(connection& c, reader& message) {
   const auto rank = message.number<std::int32_t>();
   const auto size = message.number<std::int32_t>();
   const auto target = message.number<std::int32_t>();
@@ -78,7 +78,7 @@ void node::handle_hello(connection& c, reader& message) {
   use_link(rank, c);
 }
 
-bool node::check_identity(connection& c, int rank, int size, const std::string& process) {
+bool job_process::check_identity(connection& c, int rank, int size, const std::string& process) {
   problem why;
   if (size != this->size()) {
     why = {SUCL_ERROR_MISMATCH,
@@ -105,7 +105,7 @@ bool node::check_identity(connection& c, int rank, int size, const std::string& 
   return false;
 }
 
-void node::handle_welcome(connection& c) {
+void job_process::handle_welcome(connection& c) {
   link& l = m_links[&c];
   if (!l.outgoing || l.welcome) return;
   l.welcome = true;
@@ -114,7 +114,7 @@ void node::handle_welcome(connection& c) {
 }
 
 // Frames for that process go through this connection from now on, unless it had one before.
-void node::use_link(int rank, connection& c) {
+void job_process::use_link(int rank, connection& c) {
   peer& p = m_peers[rank];
   if (m_links[&c].outgoing) p.connecting = false;
   if (p.link) return;
@@ -123,7 +123,7 @@ void node::use_link(int rank, connection& c) {
   p.waiting.clear();
 }
 
-void node::send_to(int rank, frame what) {
+void job_process::send_to(int rank, frame what) {
   peer& p = m_peers[rank];
   if (p.lost_since) return;
   if (p.link) return p.link->send(std::move(what));
@@ -132,7 +132,7 @@ void node::send_to(int rank, frame what) {
 }
 
 // A loopback address reaches the other process only where both share a loopback.
-std::vector<endpoint> node::endpoints_of(int rank) const {
+std::vector<endpoint> job_process::endpoints_of(int rank) const {
   const contact c = contact_of(rank);
   std::vector<endpoint> endpoints;
   for (const bool near : {true, false})
@@ -141,7 +141,7 @@ std::vector<endpoint> node::endpoints_of(int rank) const {
   return endpoints;
 }
 
-void node::connect(int rank) {
+void job_process::connect(int rank) {
   peer& p = m_peers[rank];
   const auto endpoints = endpoints_of(rank);
   if (p.addresses_tried >= endpoints.size()) {
@@ -157,7 +157,7 @@ void node::connect(int rank) {
   c->connect_to(endpoints[p.addresses_tried], shared_from_this());
 }
 
-void node::ended(connection& c, ending how, const std::string& why) {
+void job_process::ended(connection& c, ending how, const std::string& why) {
   const auto found = m_links.find(&c);
   if (found == m_links.end()) return;
   const link l = found->second;
@@ -178,7 +178,7 @@ void node::ended(connection& c, ending how, const std::string& why) {
   if (!p.link && !p.lost_since) connect(c.tag);
 }
 
-void node::mark_lost(int rank, const std::string& how) {
+void job_process::mark_lost(int rank, const std::string& how) {
   peer& p = m_peers[rank];
   if (p.lost_since) return;
   p.lost_since = clock::now();
@@ -193,7 +193,7 @@ void node::mark_lost(int rank, const std::string& how) {
   m_changed.notify_all();
 }
 
-void node::received(connection& c, frame_type type, reader& message) {
+void job_process::received(connection& c, frame_type type, reader& message) {
   const auto found = m_links.find(&c);
   if (found == m_links.end()) return;
   if (type == frame_type::hello) return handle_hello(c, message);
@@ -220,7 +220,7 @@ void node::received(connection& c, frame_type type, reader& message) {
 }
 
 // The other side sends nothing more, and waits for this side to close the connection.
-void node::handle_goodbye(connection& c) {
+void job_process::handle_goodbye(connection& c) {
   const int rank = c.tag;
   peer& p = m_peers[rank];
   if (p.link == &c) p.link = nullptr;
@@ -234,7 +234,7 @@ void node::handle_goodbye(connection& c) {
   m_changed.notify_all();
 }
 
-void node::leave() {
+void job_process::leave() {
   std::unique_lock lock(m_loop->lock());
   if (m_leaving) return;
   m_leaving = true;
@@ -258,7 +258,7 @@ void node::leave() {
   m_links.clear();
 }
 
-void node::abort(int code) {
+void job_process::abort(int code) {
   std::unique_lock lock(m_loop->lock());
   writer out(frame_type::abort);
   out.number(static_cast<std::int32_t>(code)).number(static_cast<std::int32_t>(rank()));
@@ -278,7 +278,7 @@ void node::abort(int code) {
   }
 }
 
-void node::handle_abort(connection& c, reader& message) {
+void job_process::handle_abort(connection& c, reader& message) {
   const int from = c.tag;
   const auto code = message.number<std::int32_t>();
   const auto rank = message.number<std::int32_t>();

@@ -49,7 +49,7 @@ struct contact {
   std::string process_text() const;
 };
 
-struct node_settings {
+struct job_process_settings {
   int rank = 0;
   int size = 1;
   std::string secret;  ///< empty: agreed on through the store
@@ -69,7 +69,7 @@ struct node_settings {
   std::function<void(int code, int rank)> aborted = [](int, int) {};
 };
 
-class node;
+class job_process;
 
 }  // namespace sucl::tcp
 
@@ -78,7 +78,7 @@ struct sucl_group {
     int source = -1;
     std::string text;
   };
-  std::shared_ptr<sucl::tcp::node> owner;
+  std::shared_ptr<sucl::tcp::job_process> owner;
   std::uint64_t id = 0;
   std::vector<int> members;  ///< their ranks in the job
   int rank = 0;
@@ -99,10 +99,10 @@ struct sucl_oob_request {
 
 namespace sucl::tcp {
 
-class node final : public listener, public std::enable_shared_from_this<node> {
+class job_process final : public listener, public std::enable_shared_from_this<job_process> {
  public:
-  node(std::shared_ptr<reactor> loop, node_settings settings);
-  ~node();
+  job_process(std::shared_ptr<reactor> loop, job_process_settings settings);
+  ~job_process();
 
   /// Finds the others; blocks. Throws problem, on every process if on one.
   void start(key_value_store& store);
@@ -116,7 +116,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
 
   int rank() const { return m_settings.rank; }
   int size() const { return m_settings.size; }
-  const node_settings& settings() const { return m_settings; }
+  const job_process_settings& settings() const { return m_settings; }
   /// Sockets that it has open, and the processes that it is connected to.
   std::size_t connections();
 
@@ -193,7 +193,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   void read_contacts(bytes all);
   contact contact_of(int rank) const;
 
-  // connections, in node.cpp
+  // connections, in job_process.cpp
   void accept_member(const std::shared_ptr<connection>& c);
   void handle_hello(connection& c, reader& message);
   bool check_identity(connection& c, int rank, int size, const std::string& process);
@@ -235,7 +235,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   exchange* find(const sucl_oob_request& request);
 
   std::shared_ptr<reactor> m_loop;
-  node_settings m_settings;
+  job_process_settings m_settings;
   std::shared_ptr<acceptor> m_acceptor;
   contact m_own;
   bytes m_contacts;                            ///< of all, packed: there may be thousands
