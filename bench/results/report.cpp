@@ -177,7 +177,7 @@ bool all_valid(const std::vector<row>& rows) {
   return std::all_of(rows.begin(), rows.end(), [](const row& r) { return r.result.valid; });
 }
 
-std::string verdict(const std::vector<row>& rows) {
+std::string validity_summary(const std::vector<row>& rows) {
   const auto wrong =
       std::count_if(rows.begin(), rows.end(), [](const row& r) { return !r.result.valid; });
   const std::string total = std::to_string(rows.size());

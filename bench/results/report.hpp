@@ -34,7 +34,7 @@ nlohmann::ordered_json as_json(const nlohmann::ordered_json& header, const std::
 std::string as_tables(const std::vector<row>& rows);
 
 /// "all N results valid", or how many are not.
-std::string verdict(const std::vector<row>& rows);
+std::string validity_summary(const std::vector<row>& rows);
 bool all_valid(const std::vector<row>& rows);
 
 /// Times of one size in one line, for the progress.

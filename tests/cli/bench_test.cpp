@@ -180,9 +180,9 @@ TEST(Report, TablesHaveALineForEachSizeAndRatios) {
             "     bytes  sucl blocking       mpi  blocking/mpi\n"
             "         4           2.00      1.00          2.00\n"
             "       1Ki          WRONG      1250             -\n");
-  EXPECT_EQ(verdict(rows), "FAILED: 1 of 4 results are wrong");
+  EXPECT_EQ(validity_summary(rows), "FAILED: 1 of 4 results are wrong");
   EXPECT_FALSE(all_valid(rows));
-  EXPECT_EQ(verdict({rows[0], rows[1]}), "all 2 results valid");
+  EXPECT_EQ(validity_summary({rows[0], rows[1]}), "all 2 results valid");
 }
 
 TEST(Report, JsonRowsHaveTheirKeysInOrder) {

@@ -34,12 +34,12 @@ void fail(const std::string& text) {
 }
 
 // What the survivors are to be told: the code, and patterns of which each is in the text.
-struct verdict {
+struct expected_error {
   sucl::errc code;
   std::vector<std::string> patterns;
 };
 
-void check_verdict(const std::string& what, const verdict& v, const sucl::error& e) {
+void check_error(const std::string& what, const expected_error& v, const sucl::error& e) {
   const std::string text = e.what();
   if (e.code() != v.code) fail(what + ": code of: " + text);
   for (const auto& pattern : v.patterns)
@@ -47,12 +47,12 @@ void check_verdict(const std::string& what, const verdict& v, const sucl::error&
       fail(what + ": no '" + pattern + "' in: " + text);
 }
 
-void expect_error(const char* what, const verdict& v, const std::function<void()>& call) {
+void expect_error(const char* what, const expected_error& v, const std::function<void()>& call) {
   try {
     call();
     fail(std::string(what) + ": no error");
   } catch (const sucl::error& e) {
-    check_verdict(what, v, e);
+    check_error(what, v, e);
   }
 }
 
@@ -98,13 +98,13 @@ void wait_for_error(const sucl::communicator& comm, sucl::errc code) {
   fail("the victim is never told");
 }
 
-// Issues operations. A verdict that is here before a call is thrown by the call: on a busy machine
-// another survivor may have waited long enough by then.
-void issue(const char* what, const verdict& v, const std::function<void()>& calls) {
+// Issues operations. A expected_error that is here before a call is thrown by the call: on a busy
+// machine another survivor may have waited long enough by then.
+void issue(const char* what, const expected_error& v, const std::function<void()>& calls) {
   try {
     calls();
   } catch (const sucl::error& e) {
-    check_verdict(what, v, e);
+    check_error(what, v, e);
   }
 }
 
@@ -112,7 +112,7 @@ void issue(const char* what, const verdict& v, const std::function<void()>& call
 // begun and return what is to happen after; those of the second kind block.
 using ending = std::function<void()>;
 
-ending begin_events(scene& s, sucl::communicator comm, const verdict& v) {
+ending begin_events(scene& s, sucl::communicator comm, const expected_error& v) {
   auto x = std::make_shared<std::vector<int>>(1000, 1);
   std::vector<sycl::event> issued;
   issue("an event", v, [&] {
@@ -130,7 +130,7 @@ ending begin_events(scene& s, sucl::communicator comm, const verdict& v) {
   };
 }
 
-ending begin_buffer(scene&, sucl::communicator comm, const verdict& v) {
+ending begin_buffer(scene&, sucl::communicator comm, const expected_error& v) {
   sycl::buffer<int, 1> x{sycl::range<1>(1000)};
   {
     sycl::host_accessor to{x};
@@ -145,20 +145,20 @@ ending begin_buffer(scene&, sucl::communicator comm, const verdict& v) {
   };
 }
 
-void block(sucl::communicator comm, const verdict& v) {
+void block(sucl::communicator comm, const expected_error& v) {
   std::vector<int> x(1000, 1);
   expect_error("the blocking call", v,
                [&] { comm.blocking().allreduce(x.data(), x.size(), sucl::op::sum); });
 }
 
-void split(sucl::communicator comm, verdict v) {
+void split(sucl::communicator comm, expected_error v) {
   v.patterns[0] = R"(split\(\) #1 )";
   expect_error("split", v, [&] { (void)comm.split(0); });
 }
 
 // Every form at once, each on a communicator of its own, so that they wait for one timeout
 // together. What happens to the victim happens when all survivors have begun.
-void expect_verdict(scene& s, const verdict& v, const std::function<void()>& happens) {
+void expect_failure(scene& s, const expected_error& v, const std::function<void()>& happens) {
   auto events = s.next(), buffer = s.next(), blocking = s.next(), parent = s.next();
   if (s.is_victim()) {
     for (const auto& comm : {events, buffer, blocking, parent}) wait_for_error(comm, v.code);
@@ -193,7 +193,7 @@ void late(scene& s) {
   // A dependency of one's own that takes long is no hang, but a slow peer to the others: all are
   // told.
   auto slow = s.next();
-  const verdict slowness{sucl::errc::timeout, {not_here}};
+  const expected_error slowness{sucl::errc::timeout, {not_here}};
   int x = 1;
   sycl::event held;
   if (s.is_victim())
@@ -205,7 +205,7 @@ void late(scene& s) {
   auto comm = s.next();
   std::thread receiver;
   if (s.rt.rank() == 0) receiver = std::thread(receive_nothing, comm, s.victim());
-  expect_verdict(s, {sucl::errc::timeout, {"allreduce #1 ", not_here, "SUCL_TIMEOUT"}}, [] {});
+  expect_failure(s, {sucl::errc::timeout, {"allreduce #1 ", not_here, "SUCL_TIMEOUT"}}, [] {});
   if (s.rt.rank() == 0)
     receiver.join();
   else
@@ -232,14 +232,15 @@ void stopped(scene& s) {
   }
   if (s.is_victim())
     for (;;) pause();
-  expect_verdict(s, {sucl::errc::timeout, {"allreduce #1 ", the_victim(s, "is stopped")}}, [] {});
+  expect_failure(s, {sucl::errc::timeout, {"allreduce #1 ", the_victim(s, "is stopped")}}, [] {});
 }
 
 void killed(scene& s) {
   if (s.is_victim())
     for (;;) pause();
-  const verdict lost{sucl::errc::peer_lost, {"allreduce #1 ", the_victim(s, "of [0-9]+ has died")}};
-  expect_verdict(s, lost, [&] { kill(s.victims_process(), SIGKILL); });
+  const expected_error lost{sucl::errc::peer_lost,
+                            {"allreduce #1 ", the_victim(s, "of [0-9]+ has died")}};
+  expect_failure(s, lost, [&] { kill(s.victims_process(), SIGKILL); });
 }
 
 // In the middle of a replay: between two operations of a graph.

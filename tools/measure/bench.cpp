@@ -266,7 +266,7 @@ int finish(const bench::options& o, const bench::session_result& result, const e
       code = exit_code::failure;
     }
   }
-  std::printf("%s\n", bench::verdict(result.rows).c_str());
+  std::printf("%s\n", bench::validity_summary(result.rows).c_str());
   return code;
 }
 

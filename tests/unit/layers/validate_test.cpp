@@ -20,7 +20,7 @@ using namespace sucl::testing;
 
 using counts = std::vector<std::uint64_t>;
 
-struct verdict {
+struct outcome {
   std::set<sucl_status> statuses;
   std::set<std::string> messages;
 };
@@ -38,9 +38,9 @@ std::optional<error_info> wait(core::validator& v) {
 
 // Compares an operation, which `alter` changes on some ranks, between `size` ranks. `wrong` is what
 // `where` alone knows to be wrong.
-verdict validate(int size, const sucl_operation& base, const change& alter,
+outcome validate(int size, const sucl_operation& base, const change& alter,
                  const error_info& wrong = {}, int where = -1) {
-  verdict result;
+  outcome result;
   std::mutex mutex;
   run_ranks(size, [&](const sucl_comm_info& info) {
     core::validator v(*info.oob, info.rank, info.size, info.id);
@@ -55,7 +55,7 @@ verdict validate(int size, const sucl_operation& base, const change& alter,
   return result;
 }
 
-void expect_failure(const verdict& v, sucl_status status, const std::string& part) {
+void expect_failure(const outcome& v, sucl_status status, const std::string& part) {
   EXPECT_EQ(v.statuses, std::set<sucl_status>{status});
   ASSERT_EQ(v.messages.size(), 1u) << "the ranks report different messages";
   EXPECT_NE(v.messages.begin()->find(part), std::string::npos) << *v.messages.begin();
