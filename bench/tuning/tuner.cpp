@@ -255,9 +255,9 @@ class tuner {
     const sucl_operation o = record(what, where, bytes);
     const auto row = std::find_if(table->rows.begin(), table->rows.end(),
                                   [&](const auto& r) { return r.memory == where; });
-    if (!m_comm.plan_obstacle(*row, o).empty()) return false;
+    if (!m_comm.backends().plan_obstacle(*row, o).empty()) return false;
     m_comm.use_table(table);
-    return m_comm.selected_backend_of(o) == t.backend;
+    return m_comm.backends().name_of(o) == t.backend;
   }
 
   // Plans that differ from `best` in the algorithm or one step of the slice; all algorithms where

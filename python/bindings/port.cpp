@@ -175,7 +175,7 @@ sucl_status wait(sucl_port_communicator* c, sucl_port_operation* o, std::int64_t
 
 const char* late(sucl_port_communicator* c, std::int64_t milliseconds) {
   std::string late;
-  (void)guarded([&] { late = c->core->ask_who_is_late(std::chrono::milliseconds(milliseconds)); });
+  (void)guarded([&] { late = c->core->late().ask(std::chrono::milliseconds(milliseconds)); });
   last().text = std::move(late);
   return last().text.c_str();
 }

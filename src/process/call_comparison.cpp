@@ -22,7 +22,7 @@ constexpr auto time_for_report = 250us;
 }  // namespace
 
 call_comparison::call_comparison(communicator& of, sender send)
-    : m_of(of),
+    : m_of(of.agreement()),
       m_send(std::move(send)),
       m_rank(of.rank()),
       m_size(of.size()),
@@ -40,7 +40,7 @@ void call_comparison::poll(time_point now) {
 
 void call_comparison::report(time_point now) {
   const std::uint64_t last = m_of.calls_made();
-  const bool waits = m_of.waits_for_agreement();
+  const bool waits = m_of.is_awaited();
   if (last == 0 || (last == m_reported && waits == m_waiting)) return;
   if (!waits && now - m_last_report < m_interval) return;
   call_message m;
@@ -59,7 +59,7 @@ void call_comparison::take(int source, const call_message& m, time_point now) {
       reply.calls = m_of.excerpt(m.calls.from, m.calls.stride, m.calls.count);
       return m_send(source, reply);
     }
-    case call_message::what::agreed: return m_of.note_agreed(m.calls.from);
+    case call_message::what::agreed: return m_of.note(m.calls.from);
     case call_message::what::calls: break;
   }
   if (m_found || m_rank != 0) return;
@@ -93,7 +93,7 @@ void call_comparison::request_calls(int rank, std::uint64_t from, std::uint64_t 
 // progress.
 void call_comparison::compare_all(time_point now) {
   const std::uint64_t last = m_of.calls_made();
-  const bool ends = m_of.waits_for_agreement();
+  const bool ends = m_of.is_awaited();
   std::uint64_t agreed = last;
   for (int r = 1; r < m_size && !m_search && !m_query; ++r) {
     peer& p = m_peers[static_cast<std::size_t>(r)];
@@ -106,8 +106,8 @@ void call_comparison::compare_all(time_point now) {
   }
   m_reported = last;
   if (m_search || m_query) return;
-  m_of.note_agreed(agreed);
-  if (ends && agreed == last) m_of.note_agreement_sent();
+  m_of.note(agreed);
+  if (ends && agreed == last) m_of.note_sent();
 }
 
 void call_comparison::confirm(int rank) {

@@ -17,6 +17,7 @@
 
 namespace sucl::core {
 
+class call_agreement;
 class communicator;
 
 /// What ranks send each other of their calls, as control messages.
@@ -82,7 +83,7 @@ class call_comparison {
   void answer(int source, const call_excerpt& theirs);
   void conclude();
 
-  communicator& m_of;
+  call_agreement& m_of;
   sender m_send;
   const int m_rank, m_size;
   std::chrono::microseconds m_interval;  ///< between reports of a rank

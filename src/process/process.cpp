@@ -353,7 +353,7 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
         end_or_postpone([ends, kept = std::move(object)] { ends->end(); });
       });
   if (c->compares_calls()) m_progress_thread.compare_calls();
-  if (c->logs_calls()) start_call_polling();
+  if (c->agreement().compares()) start_call_polling();
   if (m_public && c->size() > 1 && has_own_thread()) m_progress_thread.search_circles();
   if (may_fail && m_threads != threading::callers) m_progress_thread.watch();
   // The SYCL runtime has started by now.

@@ -123,7 +123,7 @@ watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) 
   const auto [it, made] = m_watched.try_emplace(c->id());
   if (!made) return it->second;
   it->second.who = c;
-  if (c->logs_calls())
+  if (c->agreement().compares())
     it->second.calls.emplace(*c, [this, &to = *c](int rank, const call_message& m) {
       m_process.control()->notify(to.control_group(), rank, &m, sizeof m);
     });
@@ -137,7 +137,7 @@ void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
                     [&](int rank, const circle_message& m) {
                       m_process.control()->notify(c.control_group(), rank, &m, sizeof m);
                     });
-  if (c.logs_calls()) compare_calls(c, w, now);
+  if (c.agreement().compares()) compare_calls(c, w, now);
   if (w.failed) return;
   const peer_processes* peers = m_process.peers();
   if (peers && peers->published_so_far() > 0)
@@ -146,7 +146,7 @@ void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
   const auto state = c.snapshot();
   if (!state.busy) {
     w.open.reset();
-    if (c.asks_who_is_late()) c.answer_who_is_late("");
+    if (c.late().is_asked()) c.late().answer("");
     return;
   }
   check_processes(c, w, now);
@@ -159,7 +159,7 @@ void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
     if (all || now >= w.open->deadline) conclude(c, w);
   } else if (now - state.since > m_process.settings().watchdog.timeout) {
     start_query(c, w, now);
-  } else if (c.asks_who_is_late()) {
+  } else if (c.late().is_asked()) {
     start_query(c, w, now);
     w.open->is_asked = true;
   }
@@ -326,7 +326,7 @@ void watchdog::conclude(communicator& c, watched& w) {
           query.operation + " of " + c.label() + " cannot finish: " + gone.failure->text);
   std::vector<int> late;
   std::string reasons = reasons_of(c, query, late);
-  if (query.is_asked) return c.answer_who_is_late(reasons + shared_process(c, late));
+  if (query.is_asked) return c.late().answer(reasons + shared_process(c, late));
   const auto seconds = std::chrono::duration<double>(m_process.settings().watchdog.timeout).count();
   const std::string text = query.operation + " of " + c.label() + " did not finish within " +
                            std::to_string(seconds).substr(0, 5) + " s: ";

@@ -5,7 +5,7 @@
 /// Turns a hang or a death into an error on every rank that names the operation and the culprits.
 #pragma once
 
-#include "core/communicator/circle_search.hpp"
+#include "core/deadlock/circle_search.hpp"
 #include "core/failure/peer_processes.hpp"
 #include "process/call_comparison.hpp"
 

@@ -180,7 +180,7 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
   auto queue = queue_of(state, call.queue);
   auto done = start_or_run(state, queue, call, deps);
 #ifndef SYCL_IMPLEMENTATION_ACPP
-  if (keeps) state.core().remember_issued(request.record, call.record);
+  if (keeps) state.core().prepared().remember_issued(request.record, call.record);
 #endif
   return done;
 }
@@ -384,11 +384,11 @@ communicator communicator::shrink() const {
 }
 
 std::string communicator::explain(kind k, std::size_t bytes, type t, op o) const {
-  return state().core().explain(k, bytes, t, o);
+  return state().core().backends().explain(k, bytes, t, o);
 }
 
 std::string communicator::selected_backend(kind k, std::size_t bytes, type t, op o) const {
-  return state().core().selected_backend_by_event(k, bytes, t, o);
+  return state().core().backends().name_by_event(k, bytes, t, o);
 }
 
 void communicator::use_tuning(const std::string& toml) {

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Communicators of the core whose operations are posted on streams, with threads as ranks. This
-// test plays the SYCL runtime: it calls post_on_stream() when a command would be enqueued.
+// test plays the SYCL runtime: it calls stream_path::post() when a command would be enqueued.
 #include "core/failure/device_errors.hpp"
 #include "process/process.hpp"
 
@@ -129,13 +129,13 @@ TEST(streams, operations_are_posted_when_their_command_is_enqueued) {
     int results[3] = {};
     std::vector<ticket> issued;
     for (int& result : results) {
-      auto t = j.comm.issue_on_stream(sum_of(&mine, &result), {});
+      auto t = j.comm.streams().issue(sum_of(&mine, &result), {});
       ASSERT_TRUE(t.has_value());
       EXPECT_FALSE(t->done());
       issued.push_back(*t);
     }
     for (const ticket& t : issued) {
-      j.comm.post_on_stream(t, &stream);
+      j.comm.streams().post(t, &stream);
       EXPECT_TRUE(t.done());
       EXPECT_FALSE(t.failure());
     }
@@ -148,11 +148,11 @@ TEST(streams, operations_are_posted_when_their_command_is_enqueued) {
 TEST(streams, take_addresses_that_were_not_known_at_the_call) {
   run(2, [](rank_job& j) {
     int mine = j.comm.rank() + 1, result = 0, stream = 0;
-    auto t = j.comm.issue_on_stream(sum_of(nullptr, nullptr), {});
+    auto t = j.comm.streams().issue(sum_of(nullptr, nullptr), {});
     ASSERT_TRUE(t.has_value());
     t->get()->record.send = &mine;
     t->get()->record.recv = &result;
-    j.comm.post_on_stream(*t, &stream);
+    j.comm.streams().post(*t, &stream);
     EXPECT_EQ(result, 3);
   });
 }
@@ -161,13 +161,13 @@ TEST(streams, are_not_for_what_the_host_has_to_do) {
   run(2, [](rank_job& j) {
     int mine = 1, result = 0;
     // The library has no scan, and cannot reach system memory.
-    EXPECT_FALSE(j.comm.issue_on_stream(sum_of(&mine, &result, SUCL_KIND_SCAN), {}));
+    EXPECT_FALSE(j.comm.streams().issue(sum_of(&mine, &result, SUCL_KIND_SCAN), {}));
     auto in_system_memory = sum_of(&mine, &result);
     in_system_memory.send_memory = SUCL_MEMORY_SYSTEM;
-    EXPECT_FALSE(j.comm.issue_on_stream(in_system_memory, {}));
+    EXPECT_FALSE(j.comm.streams().issue(in_system_memory, {}));
     core::layouts gaps;
     gaps.send = base::strided{{4, 4, 1}, {0, 0, 0}, {2, 2, 1}, sizeof(int)};
-    EXPECT_FALSE(j.comm.issue_on_stream(sum_of(&mine, &result), gaps));
+    EXPECT_FALSE(j.comm.streams().issue(sum_of(&mine, &result), gaps));
   });
 }
 
@@ -180,7 +180,7 @@ TEST(streams, nothing_overtakes_the_host) {
     auto host = sum_of(&mine, &first, SUCL_KIND_SCAN);
     host.send_memory = host.recv_memory = SUCL_MEMORY_HOST;
     auto waiting = j.comm.issue(host, {}, false, {});
-    EXPECT_FALSE(j.comm.issue_on_stream(sum_of(&mine, &second), {}));
+    EXPECT_FALSE(j.comm.streams().issue(sum_of(&mine, &second), {}));
     auto behind = j.comm.issue(sum_of(&mine, &second), {}, true, {});
     EXPECT_FALSE(behind.done);
     j.comm.mark_ready(waiting.operation);
@@ -188,12 +188,12 @@ TEST(streams, nothing_overtakes_the_host) {
     j.comm.wait(waiting.operation);
     EXPECT_EQ(first, j.comm.rank() == 0 ? 1 : 3);
     EXPECT_EQ(second, 3);
-    auto free_again = j.comm.issue_on_stream(sum_of(&mine, &third), {});
+    auto free_again = j.comm.streams().issue(sum_of(&mine, &third), {});
     ASSERT_TRUE(free_again.has_value());
     // And the other way round: the host waits until the stream has been served.
     auto after = j.comm.issue(sum_of(&mine, &first), {}, true, {});
     EXPECT_FALSE(after.done);
-    j.comm.post_on_stream(*free_again, &stream);
+    j.comm.streams().post(*free_again, &stream);
     j.comm.wait(after.operation);
     EXPECT_EQ(third, 3);
     EXPECT_EQ(first, 3);
@@ -203,10 +203,10 @@ TEST(streams, nothing_overtakes_the_host) {
 TEST(streams, failures_are_kept_for_the_next_call) {
   run(1, [](rank_job& j) {
     int mine = 1, result = 0, stream = 0;
-    auto t = j.comm.issue_on_stream(sum_of(&mine, &result), {});
+    auto t = j.comm.streams().issue(sum_of(&mine, &result), {});
     ASSERT_TRUE(t.has_value());
     setenv("FAKE_NCCL_FAIL", "ncclAllReduce", 1);
-    j.comm.post_on_stream(*t, &stream);
+    j.comm.streams().post(*t, &stream);
     unsetenv("FAKE_NCCL_FAIL");
     EXPECT_TRUE(t->done());
     ASSERT_TRUE(t->failure());
@@ -224,26 +224,26 @@ TEST(streams, failures_are_kept_for_the_next_call) {
 TEST(streams, the_watchdog_sees_them_and_can_end_them) {
   run(1, [](rank_job& j) {
     int mine = 1, result = 0, stream = 0;
-    auto posted = j.comm.issue_on_stream(sum_of(&mine, &result), {});
-    j.comm.post_on_stream(*posted, &stream);
+    auto posted = j.comm.streams().issue(sum_of(&mine, &result), {});
+    j.comm.streams().post(*posted, &stream);
     EXPECT_FALSE(j.comm.snapshot().busy);
     j.device.pending = core::clock::now();
     EXPECT_TRUE(j.comm.snapshot().busy);
     EXPECT_EQ(j.comm.snapshot().oldest.kind, SUCL_KIND_ALLREDUCE);
     // By its number others can tell whether they have come to the oldest that is unfinished.
     EXPECT_EQ(j.comm.snapshot().turn, 1U);
-    auto second = j.comm.issue_on_stream(sum_of(&mine, &result), {});
-    j.comm.post_on_stream(*second, &stream);
+    auto second = j.comm.streams().issue(sum_of(&mine, &result), {});
+    j.comm.streams().post(*second, &stream);
     EXPECT_EQ(j.comm.snapshot().turn, 2U);
     j.device.unfinished = 2;
     EXPECT_EQ(j.comm.snapshot().turn, 1U);
-    auto late = j.comm.issue_on_stream(sum_of(&mine, &result), {});
+    auto late = j.comm.streams().issue(sum_of(&mine, &result), {});
     error_info info;
     info.code = errc::timeout;
     info.message = "given up";
     j.comm.fail_all(info);
     EXPECT_TRUE(late->done());
-    j.comm.post_on_stream(*late, &stream);  // its command comes all the same
+    j.comm.streams().post(*late, &stream);  // its command comes all the same
     EXPECT_THROW(j.comm.check(), error);
     EXPECT_EQ(j.device.drained, 0);
   });
@@ -254,9 +254,9 @@ TEST(device_errors, a_kernel_that_has_failed_ends_the_communicator_on_every_rank
   std::barrier all_is_well(3);
   run(3, [&](rank_job& j) {
     int mine = 1, result = 0, stream = 0;
-    auto posted = j.comm.issue_on_stream(sum_of(&mine, &result), {});
+    auto posted = j.comm.streams().issue(sum_of(&mine, &result), {});
     ASSERT_TRUE(posted.has_value());
-    j.comm.post_on_stream(*posted, &stream);
+    j.comm.streams().post(*posted, &stream);
     j.comm.check();
     all_is_well.arrive_and_wait();
     if (j.comm.rank() == 2) stream_answer = 700;
@@ -276,7 +276,7 @@ TEST(device_errors, a_kernel_that_has_failed_ends_the_communicator_on_every_rank
         break;
       }
     }
-    EXPECT_THROW(j.comm.issue_on_stream(sum_of(&mine, &result), {}), error);
+    EXPECT_THROW(j.comm.streams().issue(sum_of(&mine, &result), {}), error);
   });
   stream_answer = 0;
 }
@@ -285,11 +285,11 @@ TEST(device_errors, a_kernel_that_has_failed_ends_the_communicator_on_every_rank
 TEST(device_errors, come_before_what_a_library_says) {
   run(1, [](rank_job& j) {
     int mine = 1, result = 0, stream = 0;
-    auto t = j.comm.issue_on_stream(sum_of(&mine, &result), {});
+    auto t = j.comm.streams().issue(sum_of(&mine, &result), {});
     ASSERT_TRUE(t.has_value());
     stream_answer = 700;
     setenv("FAKE_NCCL_FAIL", "ncclAllReduce", 1);
-    j.comm.post_on_stream(*t, &stream);
+    j.comm.streams().post(*t, &stream);
     unsetenv("FAKE_NCCL_FAIL");
     ASSERT_TRUE(t->failure());
     EXPECT_EQ(t->failure()->code, errc::native);
@@ -367,8 +367,8 @@ TEST(device_errors, a_rank_without_memory_is_told_to_all) {
     }
     EXPECT_NE(j.comm.split(0, j.comm.rank(), j.services()), nullptr);
     int mine = j.comm.rank() + 1, result = 0, stream = 0;
-    auto t = j.comm.issue_on_stream(sum_of(&mine, &result), {});
-    j.comm.post_on_stream(*t, &stream);
+    auto t = j.comm.streams().issue(sum_of(&mine, &result), {});
+    j.comm.streams().post(*t, &stream);
     EXPECT_EQ(result, 3);
     j.comm.check();
   });

@@ -205,7 +205,7 @@ void hierarchical_comm::launch(const sucl_operation& o, void* target) {
 bool hierarchical_comm::orders_on_stream(const sucl_operation& o) {
   const step_list what = steps(o);
   return what.size() > 0 && std::all_of(what.begin(), what.end(), [&](const hierarchical_step& s) {
-           return part(s).would_order_on_stream(record_of(o, what, s, nullptr));
+           return part(s).streams().would_order(record_of(o, what, s, nullptr));
          });
 }
 
@@ -341,7 +341,7 @@ std::string hierarchical_comm::describe(const sucl_operation& o) {
     if (std::exchange(last, std::max(last, s.phase)) > s.phase || s.wave > s.phase) continue;
     const sucl_operation record = record_of(o, what, s, nullptr);
     const std::string step = std::string(name(static_cast<kind>(s.kind))) + words_of(s.on) +
-                             " by " + part(s).selected_backend_of(record, false);
+                             " by " + part(s).backends().name_of(record, false);
     if (text.size() >= step.size() && text.ends_with(step)) continue;
     text += (text.empty() ? "" : ", then ") + step;
   }
@@ -385,7 +385,7 @@ backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::str
   attempt(
       [&] { parts.node = how.split(has_own_node(where) ? where.node : -1, where.local, false); });
   attempt([&] {
-    if (!where.alone() && how.must_order && !parts.node->would_order_on_stream(*how.must_order))
+    if (!where.alone() && how.must_order && !parts.node->streams().would_order(*how.must_order))
       base::fail(errc::unavailable, std::string("within a") +
                                         (where.islands ? "n island" : " node") +
                                         " nothing orders operations on device streams");

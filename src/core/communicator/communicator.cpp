@@ -7,7 +7,6 @@
 #include "core/exchange/topology.hpp"
 #include "core/failure/device_errors.hpp"
 #include "core/operation/operation.hpp"
-#include "core/support/backoff.hpp"
 #include "core/support/postponed_ends.hpp"
 
 #include <exception>
@@ -26,6 +25,9 @@ communicator::communicator(std::shared_ptr<process_context> owner, sucl_group* g
       m_streams(m_context, m_queue),
       m_memory(m_context, m_queue, m_calls),
       m_plans(m_context, m_queue),
+      m_queries(m_context, m_queue),
+      m_agreement(m_context, m_queue),
+      m_late(m_context),
       m_shrinking(m_context) {
   process_context& of = *m_context.owner;
   const auto* control = of.control();
@@ -231,49 +233,6 @@ void communicator::use_tuning(const std::string& toml) {
   m_tuning.use_text(toml);
 }
 
-std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
-  const auto lock = m_queue.lock();
-  m_queue.throw_if_shut_down();
-  return m_context.backends.explain(example(k, bytes, t, o), bytes);
-}
-
-std::string communicator::selected_backend_by_event(kind k, std::uint64_t bytes, type t, op o) {
-  return selected_backend_of(example(k, bytes, t, o), false);
-}
-
-// An example of an operation of this rank, on device memory where the device has its own.
-sucl_operation communicator::example(kind k, std::uint64_t bytes, type t, op o) const {
-  sucl_operation record = example_of(k, bytes, t, o);
-  check_names(record);
-  const member& here = m_context.where.members[static_cast<std::size_t>(rank())];
-  record.send_memory = record.recv_memory =
-      here.device_memory_on_host ? SUCL_MEMORY_SYSTEM : SUCL_MEMORY_DEVICE;
-  return record;
-}
-
-std::string communicator::selected_backend_of(const sucl_operation& record, bool blocking) {
-  const auto lock = m_queue.lock();
-  m_queue.throw_if_shut_down();
-  return m_context.backends.choose(record, blocking).name;
-}
-
-bool communicator::any_thread_executes(const sucl_operation& record, bool blocking) {
-  const auto lock = m_queue.lock();
-  m_queue.throw_if_shut_down();
-  return m_context.backends.choose(record, blocking).traits.any_thread;
-}
-
-std::string communicator::plan_obstacle(const tune::table_row& row, const sucl_operation& record) {
-  const auto lock = m_queue.lock();
-  m_queue.throw_if_shut_down();
-  const auto& plans = m_context.backends.custom_plans();
-  if (plans.empty()) return m_context.backends.custom_plan_obstacle();
-  std::string obstacle;
-  for (auto it = plans.begin(); it != plans.end() && obstacle.empty(); ++it)
-    obstacle = (*it)->obstacle(row, record);
-  return obstacle;
-}
-
 void communicator::check_device() {
   if (!m_context.device.errors) return;
   auto found = m_context.device.errors->pending();
@@ -305,49 +264,11 @@ void communicator::fail_everywhere(const error_info& info) {
   show_end(e);
 }
 
-std::string communicator::ask_who_is_late(std::chrono::milliseconds time) {
-  if (size() == 1 || !m_context.watched()) return {};
-  const std::lock_guard one(m_late.one);
-  std::unique_lock lock(m_late.mutex);
-  m_late.answer.reset();
-  m_late.asks = true;
-  m_context.owner->poll_now();
-  m_late.answered.wait_for(lock, time, [&] { return m_late.answer.has_value(); });
-  m_late.asks = false;
-  return m_late.answer.value_or("");
-}
-
-void communicator::answer_who_is_late(std::string answer) {
-  const std::lock_guard lock(m_late.mutex);
-  m_late.answer = std::move(answer);
-  m_late.asks = false;
-  m_late.answered.notify_all();
-}
-
 communicator::status communicator::snapshot() {
   const auto lock = m_queue.lock();
   status s = m_queue.snapshot();
   m_streams.add_to(s);
   return s;
-}
-
-// Before it ends, a rank checks whether its last call matched those of the others; it waits for
-// none that is late. Rank 0, which compares, may be the first: it leaves no rank without an answer.
-void communicator::await_agreement() {
-  constexpr auto longest = std::chrono::milliseconds(100);
-  if (!logs_calls() || m_queue.failed_or_ended()) return;
-  m_awaits_agreement = true;
-  const auto until = clock::now() + longest;
-  backoff rest(m_context.owner->settings().progress.spin_us);
-  const auto agreed = [&] {
-    return agreed_calls() >= calls_made() &&
-           (rank() != 0 || calls_made() == 0 || m_agreement_sent.load(std::memory_order_acquire));
-  };
-  while (!agreed() && clock::now() < until && !m_context.backends.mismatched()) {
-    m_context.owner->poll_now();
-    m_context.owner->waiting();
-    rest.after(0);
-  }
 }
 
 // Before its memory is freed: ranks that wait for this one read it.
@@ -373,7 +294,7 @@ void communicator::shut_down(bool drain) {
   if (drain) {
     m_streams.drain();
     m_queue.drain(true);
-    await_agreement();
+    m_agreement.await();
   }
   auto lock = m_queue.lock();
   if (drain) m_queue.await_mismatch_reports();

@@ -6,8 +6,11 @@
 #pragma once
 
 #include "base/sizes.hpp"
+#include "core/inspection/backend_queries.hpp"
+#include "core/inspection/call_agreement.hpp"
 #include "core/communicator/communicator_memory.hpp"
 #include "core/communicator/compiled_plans.hpp"
+#include "core/inspection/late_ranks.hpp"
 #include "core/communicator/shrinking.hpp"
 #include "core/communicator/tuning_state.hpp"
 #include "core/context/communicator_context.hpp"
@@ -20,8 +23,6 @@
 #include "core/support/forked.hpp"
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,7 +42,10 @@ enum class communicator_role { of_program, part, flat_part };
 ///   prepared_calls       calls that come again, which call_cache knows
 ///   stream_path          operations on native streams
 ///   communicator_memory  memory that all ranks of a node reach
-///   tuning_state, compiled_plans
+///   backend_queries      which backend would execute an operation
+///   call_agreement       calls compared with those of other nodes
+///   late_ranks           whom an operation waits for
+///   tuning_state, compiled_plans, shrinking
 ///
 /// Any thread may call it, unless said otherwise. It ends with shut_down(), after which each call
 /// is errc::shut_down.
@@ -61,29 +65,21 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   const topology& where() const { return m_context.where; }
   const std::string& label() const { return m_context.label; }
 
+  prepared_calls& prepared() { return m_prepared; }
+  stream_path& streams() { return m_streams; }
+  backend_queries& backends() { return m_queries; }
+  call_agreement& agreement() { return m_agreement; }
+  late_ranks& late() { return m_late; }
+
+  /// Counts what decides how operations are executed: a graph is as good as its number of these.
+  std::uint64_t changes() const { return m_changes.load(std::memory_order_relaxed); }
+
   /// Issues an operation whose record is normalised. Copies its arrays and parts. `ready`: nothing
   /// has to be waited for; such an operation is posted, and polled for a moment, before the
   /// function returns. `blocking`: for a blocking call; the caller calls wait() at once.
   issue_result issue(const sucl_operation& record, const layouts& layout, bool ready,
                      const observer& watch, bool blocking = false) {
     return m_queue.issue(record, layout, ready, watch, blocking);
-  }
-
-  /// Does the same for a call without dependencies that is known to be right, because the same one
-  /// has been issued before: what was worked out for that one is used again. Nothing if it is not
-  /// known. Where the result says done the operation has not failed, and may be null.
-  std::optional<issue_result> issue_cached(const sucl_operation& requested, const observer& watch) {
-    return m_prepared.issue(requested, watch);
-  }
-  /// The same for a caller that keeps the call, which is not a blocking one: the first time it is
-  /// issue(). One thread at a time for one call.
-  issue_result issue_cached(persistent_call& call, const observer& watch) {
-    return m_prepared.issue(call, watch);
-  }
-  /// `requested`, the whole call as it came, was issued as `record`, which was ready and whose
-  /// memory is contiguous: issue_cached() may be given it next time.
-  void remember_issued(const sucl_operation& requested, const sucl_operation& record) {
-    m_prepared.remember_issued(requested, record);
   }
 
   /// Takes an operation, whose record is normalised, into a recording; returns it as replay() wants
@@ -107,63 +103,6 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   }
   /// The same of an operation that was issued and is not ready: it fails instead of starting.
   void refuse(const ticket& t, const error_info& wrong) { m_queue.refuse(t, wrong); }
-
-  /// Issues an operation that is going to be posted on a native stream, by post_on_stream(), which
-  /// must be called for these operations in the order of their issue. Nothing if its backend cannot
-  /// order it there, or if something before it has to be posted by the host first: then it is one
-  /// for issue(). `layout` and the kinds of memory must be final, addresses need not be.
-  std::optional<ticket> issue_on_stream(const sucl_operation& record, const layouts& layout) {
-    return m_streams.issue_on_stream(record, layout);
-  }
-
-  /// Whether issue_on_stream() would issue it now. The answer of a communicator that is part of
-  /// another one, for the thread that issues all its operations.
-  bool would_order_on_stream(const sucl_operation& record) {
-    return m_streams.would_order_on_stream(record);
-  }
-
-  /// Posts such an operation; its memory is in the record, or in op_request::parts. From inside the
-  /// command that owns the stream's order at that moment. Never throws: failures are kept for
-  /// check().
-  void post_on_stream(const ticket& t, void* stream) noexcept {
-    m_streams.post_on_stream(t, stream);
-  }
-
-  /// Whether an operation would go to a backend that launches kernels.
-  bool launches(const sucl_operation& record) { return m_streams.launches(record); }
-  /// Whether they are for post_launch(), and need the addresses of their memory then.
-  bool launches_by_address(const sucl_operation& record) {
-    return m_streams.launches_by_address(record);
-  }
-  /// Whether the operation is for post_launch() instead.
-  static bool launches(const ticket& t) { return t.get()->via->traits.launches; }
-  /// The same for a backend that launches kernels: in the thread that has issued the operation, at
-  /// once. `target` names the queue.
-  void post_launch(const ticket& t, void* target) noexcept { post_on_stream(t, target); }
-
-  /// Puts an operation into a graph that the device's native stream captures, and runs nothing:
-  /// `target` is that stream or, for what launches(), as for post_launch(). False where it cannot
-  /// be; then the graph is of no use. end_capture() ends it either way.
-  bool capture(captured_operations& into, const sucl_operation& record, const layouts& layout,
-               void* target, bool is_stream) {
-    return m_streams.capture(into, record, layout, target, is_stream);
-  }
-  void end_capture(captured_operations& captured) { m_streams.end_capture(captured); }
-  /// Counts what decides how operations are executed: a graph is as good as its number of these.
-  std::uint64_t changes() const { return m_changes.load(std::memory_order_relaxed); }
-  /// Whether nothing of the host is in flight that comes before, and the graph may be launched.
-  bool may_replay(const captured_operations& captured) { return m_streams.may_replay(captured); }
-  /// The operations count as called now; what is to be written before the launch, if anything.
-  std::optional<graph_base> replay(captured_operations& captured) {
-    return m_streams.replay(captured);
-  }
-
-  /// Whether device memory would go through scratch memory of the host on its way to whichever
-  /// backend executes a send or recv.
-  bool stages(const sucl_operation& message) { return m_streams.stages(message); }
-  /// Takes memory of the host for a message instead of its device memory, which the issuer
-  /// copies from, before the message is ready, or to, once it is done. Only before it is ready.
-  static void use_bounce_buffer(const ticket& t, void* host) { t.get()->bounce_buffer = host; }
 
   /// The operation may start. `send` and `recv`, unless null, replace the record's memory.
   void mark_ready(const ticket& t, const void* send, void* recv) {
@@ -208,21 +147,6 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Compares them; whether they differ. Never waits.
   bool compare_calls() { return m_queue.compare_calls(); }
 
-  /// Whether what it has called is compared with what ranks on other nodes have, beside the
-  /// operations, and found out by the progress thread.
-  bool logs_calls() const { return m_queue.calls() != nullptr; }
-  /// The number of the last of those calls, and the histories of some.
-  std::uint64_t calls_made() const { return m_queue.calls()->last(); }
-  call_excerpt excerpt(std::uint64_t from, std::uint64_t stride, std::uint64_t count) {
-    return m_queue.excerpt(from, stride, count);
-  }
-  /// The calls up to this one are the same as those of rank 0. On rank 0: of all ranks.
-  void note_agreed(std::uint64_t number) { m_agreed.store(number, std::memory_order_release); }
-  std::uint64_t agreed_calls() const { return m_agreed.load(std::memory_order_acquire); }
-  /// Rank 0, which waits_for_agreement(), has said so to all others.
-  void note_agreement_sent() { m_agreement_sent.store(true, std::memory_order_release); }
-  /// The communicator ends once all calls have been compared.
-  bool waits_for_agreement() const { return m_awaits_agreement.load(std::memory_order_acquire); }
   /// The calls differ: the communicator ends with that error. `what` says which ranks have called
   /// what.
   void report_mismatch(const std::string& what) { m_queue.report_mismatch(what); }
@@ -286,18 +210,6 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// for what is in flight. Throws on every rank, and changes nothing, if it is wrong on any.
   void use_tuning(const std::string& toml);
 
-  /// The name of the backend that would execute this in the form that returns an event.
-  std::string selected_backend_by_event(kind k, std::uint64_t bytes, type t, op o);
-  /// Which backend would execute this, and why.
-  std::string explain(kind k, std::uint64_t bytes, type t, op o);
-  /// Its name, for a record whose arrays are complete and a call of the blocking form or not.
-  std::string selected_backend_of(const sucl_operation& record, bool blocking = true);
-  /// Whether that backend needs no MPI, so that any thread may make its progress.
-  bool any_thread_executes(const sucl_operation& record, bool blocking = true);
-  /// Why plans do not execute a record by a row of a tuning table, if that is the first one that
-  /// fits; empty: they do. The same on every rank.
-  std::string plan_obstacle(const tune::table_row& row, const sucl_operation& record);
-
   /// Begins a step of set-up in which all ranks of it wait for each other; see setup_step.
   std::unique_ptr<setup_step> begin_step(const char* what);
 
@@ -331,15 +243,6 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Checks whether a kernel of this process has failed on the device; then fails likewise.
   void check_device();
 
-  /// Whom the oldest operation in flight waits for, as "rank 1 has not arrived", by what the other
-  /// ranks answer; empty where there is no watchdog, nothing is in flight, or nothing is known
-  /// within `time`. The operation goes on. Any thread but those of SuCL.
-  std::string ask_who_is_late(std::chrono::milliseconds time);
-
-  // For the watchdog: whether a thread asks that, and the answer.
-  bool asks_who_is_late() const { return m_late.asks; }
-  void answer_who_is_late(std::string answer);
-
   // For the watchdog: what is known of this rank's progress.
   using status = progress_status;
   status snapshot();
@@ -357,11 +260,9 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   sucl_group* split_group(int colour, int key);
   std::shared_ptr<communicator> make_part(int colour, int key, bool flat);
   void read_published_diagnosis();
-  void await_agreement();
   bool may_free(arrival call, const void* memory);
   void show_end(const communicator_end& e);
   void give_up_to_shrink();
-  sucl_operation example(kind k, std::uint64_t bytes, type t, op o) const;
 
   const bool m_is_part, m_is_flat;
   communicator_context m_context;
@@ -373,6 +274,9 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   stream_path m_streams;
   communicator_memory m_memory;
   compiled_plans m_plans;
+  backend_queries m_queries;
+  call_agreement m_agreement;
+  late_ranks m_late;
   shrinking m_shrinking;
 
   step_counts m_steps_begun;
@@ -380,18 +284,8 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Diagnoses on this machine that were read.
   std::atomic<std::uint64_t> m_seen_diagnosis{0};
   std::atomic<std::uint64_t> m_changes{0};
-  std::atomic<bool> m_queued{false};  ///< known to the progress thread
-  struct late_query {
-    std::mutex one;  ///< thread asks at a time
-    std::mutex mutex;
-    std::condition_variable answered;
-    std::optional<std::string> answer;
-    std::atomic<bool> asks{false};
-  } m_late;
-  std::atomic<std::uint64_t> m_agreed{0};
-  std::atomic<bool> m_awaits_agreement{false};
-  std::atomic<bool> m_agreement_sent{false};  // on rank 0
-  std::atomic<bool> m_unwinding{false};       ///< an exception has destroyed its handle
+  std::atomic<bool> m_queued{false};     ///< known to the progress thread
+  std::atomic<bool> m_unwinding{false};  ///< an exception has destroyed its handle
 };
 
 }  // namespace sucl::core

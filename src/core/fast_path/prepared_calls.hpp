@@ -28,10 +28,16 @@ class SUCL_CORE_API prepared_calls {
   /// ended. Throws what fails.
   bool run(persistent_call& call);
 
-  /// As communicator::issue_cached().
+  /// Does what communicator::issue() does for a call without dependencies that is known to be
+  /// right, because the same one has been issued before: what was worked out for that one is used
+  /// again. Nothing if it is not known. Where the result says done the operation has not failed,
+  /// and may be null.
   std::optional<issue_result> issue(const sucl_operation& requested, const observer& watch);
+  /// The same for a caller that keeps the call, which is not a blocking one: the first time it is
+  /// communicator::issue(). One thread at a time for one call.
   issue_result issue(persistent_call& call, const observer& watch);
-  /// As communicator::remember_issued().
+  /// `requested`, the whole call as it came, was issued as `record`, which was ready and whose
+  /// memory is contiguous: issue() may be given it next time.
   void remember_issued(const sucl_operation& requested, const sucl_operation& record);
 
   /// Whether the backend takes the operation as it is, if its memory is contiguous. Without the

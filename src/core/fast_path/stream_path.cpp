@@ -23,7 +23,7 @@ bool stream_path::orders(const sucl_operation& record, const layouts& layout,
          c.formats->of(SUCL_KIND_SEND, SUCL_TYPE_UINT8, SUCL_OP_NONE, 1).streams;
 }
 
-bool stream_path::would_order_on_stream(const sucl_operation& record) {
+bool stream_path::would_order(const sucl_operation& record) {
   const auto lock = m_queue.lock();
   const backend_instance& c = m_context.backends.choose(record, false);
   return orders(record, {}, c) && m_queue.may_follow_on_stream(record, c);
@@ -50,7 +50,7 @@ bool stream_path::stages(const sucl_operation& message) {
               .reaches(SUCL_MEMORY_DEVICE);
 }
 
-std::optional<ticket> stream_path::issue_on_stream(const sucl_operation& record,
+std::optional<ticket> stream_path::issue(const sucl_operation& record,
                                                    const layouts& layout) {
   end_postponed();
   const auto lock = m_queue.lock();
@@ -61,12 +61,12 @@ std::optional<ticket> stream_path::issue_on_stream(const sucl_operation& record,
   return m_queue.append_on_stream(record, layout, c);
 }
 
-void stream_path::post_on_stream(const ticket& t, void* stream) noexcept {
+void stream_path::post(const ticket& t, void* target) noexcept {
   op_request& n = *t.get();
   auto lock = m_queue.lock();
   bool first = false;
   if (!m_queue.enter_with_stream(n, lock, first)) return;
-  (n.via->traits.launches ? n.record.launch_target : n.record.stream) = stream;
+  (n.via->traits.launches ? n.record.launch_target : n.record.stream) = target;
   m_last = n.record;
   m_last_turn = n.turn;
   lock.unlock();

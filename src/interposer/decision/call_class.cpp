@@ -28,8 +28,8 @@ call_class make_class(const base::config& settings, core::communicator& on, cons
   const std::uint64_t bytes = core::message_size_of(o, on.size()).bytes;
   // What does not wait is executed without MPI: then any thread may make the progress.
   bool offered = f == form::blocking
-                     ? !settings.has_role(on.selected_backend_of(o), base::backend_role::reference)
-                     : on.any_thread_executes(o) && on.where().nodes == 1;
+                     ? !settings.has_role(on.backends().name_of(o), base::backend_role::reference)
+                     : on.backends().any_thread_executes(o) && on.where().nodes == 1;
   auto rounds = static_cast<int>(settings.interpose.trials);
   if (bytes > long_bytes) rounds = std::min(rounds, 3);
   // What is timed must not decide over bits; what MPI adds up in its own order is not strict.

@@ -118,7 +118,7 @@ std::optional<event> start_packed(communicator_state& state, ::sycl::queue& queu
   sucl_operation dense = record;
   if (send) dense.send_memory = SUCL_MEMORY_DEVICE;
   if (recv) dense.recv_memory = SUCL_MEMORY_DEVICE;
-  if (!state.core().would_order_on_stream(dense) || !state.core().launches(dense))
+  if (!state.core().streams().would_order(dense) || !state.core().streams().launches(dense))
     return std::nullopt;
 
   const std::lock_guard lock(device->packed()->mutex);

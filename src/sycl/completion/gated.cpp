@@ -56,7 +56,7 @@ void take_bounce_buffer(communicator_state& state, const sucl_operation& o,
                         const core::layouts& layout, flight& f) {
   const bool sends = o.kind == SUCL_KIND_SEND;
   const auto memory = sends ? o.send_memory : o.recv_memory;
-  if (o.count == 0 || memory != SUCL_MEMORY_DEVICE || !state.core().stages(o)) return;
+  if (o.count == 0 || memory != SUCL_MEMORY_DEVICE || !state.core().streams().stages(o)) return;
   const auto& block = sends ? layout.send : layout.recv;
   const std::uint64_t first = block ? block->array_index(0) : 0;
   const std::uint64_t last = block ? block->array_index(o.count - 1) : o.count - 1;
@@ -204,7 +204,7 @@ bool begins_at_once(const flight& f, const std::vector<buffer_use>& buffers, con
     throw;
   }
   if (f->host.memory)
-    core::communicator::use_bounce_buffer(issued.operation, f->host.memory - f->first);
+    core::stream_path::use_bounce_buffer(issued.operation, f->host.memory - f->first);
   flush_and_enqueue();  // what the operation waits for may be collected still
   try {
     return submit_gated(state, queue, f, issued.operation, buffers, deps);

@@ -27,7 +27,7 @@ struct deferred_post {
   core::ticket operation;
 
   void post(void* stream) {
-    state->core().post_on_stream(operation, stream);
+    state->core().streams().post(operation, stream);
     operation = {};
     retire(std::move(state));
   }
@@ -160,8 +160,8 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
                                          const sucl_operation& record, const core::layouts& layout,
                                          const std::vector<buffer_use>& buffers,
                                          const std::vector<::sycl::event>& deps) {
-  if (!buffers.empty() && state.core().launches_by_address(record)) return std::nullopt;
-  auto issued = state.core().issue_on_stream(record, layout);
+  if (!buffers.empty() && state.core().streams().launches_by_address(record)) return std::nullopt;
+  auto issued = state.core().streams().issue(record, layout);
   if (!issued) return std::nullopt;
   auto& tracker = *state.on_device()->streams();
   try {
@@ -170,9 +170,9 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
     if (auto before = tracker.before(queue)) all.push_back(std::move(*before));
     auto before = tracker.marks(queue, all);
     ::sycl::event done;
-    if (core::communicator::launches(*issued)) {
+    if (core::stream_path::launches(*issued)) {
       launch_target target{queue, std::move(all), buffers, {}};
-      state.core().post_launch(*issued, &target);
+      state.core().streams().post(*issued, &target);
       done = std::move(target.done);
       if (issued->done() && issued->failure()) {
         const auto failure = *issued->failure();

@@ -151,7 +151,7 @@ bool is_done(communicator_state& state, const core::issue_result& issued) {
 // The queue is needed for commands only, and a copy of it costs as much as a short wait.
 std::optional<::sycl::event> start_cached(communicator_state& state,
                                           const sucl_operation& requested) {
-  const auto issued = state.core().issue_cached(requested, awaited());
+  const auto issued = state.core().prepared().issue(requested, awaited());
   if (!issued) return std::nullopt;
   if (is_done(state, *issued)) return ::sycl::event{};
   auto queue = queue_of(state, nullptr);
@@ -159,7 +159,7 @@ std::optional<::sycl::event> start_cached(communicator_state& state,
 }
 
 ::sycl::event start_cached(communicator_state& state, core::persistent_call& call) {
-  const auto issued = state.core().issue_cached(call, awaited());
+  const auto issued = state.core().prepared().issue(call, awaited());
   if (is_done(state, issued)) return {};
   auto queue = queue_of(state, nullptr);
   return await(state, queue, call.record, issued.operation, {}, {});

@@ -167,7 +167,7 @@ bool capture::run(const std::function<void()>& calls) {
   m_events.clear();
   good = end() && good && !has_collected(m_queue) && !before.any();
   for (member& m : m_members)
-    if (const auto state = m.state.lock()) state->core().end_capture(m.operations);
+    if (const auto state = m.state.lock()) state->core().streams().end_capture(m.operations);
   before.take_back();
   if (thrown) std::rethrow_exception(thrown);
   return good;
@@ -198,15 +198,15 @@ bool capture::is_own(const ::sycl::event& e) const {
   core::captured_operations& into = member_of(state).operations;
   bool taken = false;
   ::sycl::event done;
-  if (state.core().launches(record)) {
+  if (state.core().streams().launches(record)) {
     launch_target target{queue, {}, buffers, {}};
-    taken = state.core().capture(into, record, layout, &target, false);
+    taken = state.core().streams().capture(into, record, layout, &target, false);
     done = std::move(target.done);
   } else {
     std::exception_ptr failed;
     done = on_stream(queue, {}, [&](void* stream) {
       try {
-        taken = state.core().capture(into, record, layout, stream, true);
+        taken = state.core().streams().capture(into, record, layout, stream, true);
       } catch (...) {
         failed = std::current_exception();
       }
@@ -229,13 +229,14 @@ std::optional<::sycl::event> capture::launch() {
   std::vector<std::shared_ptr<communicator_state>> states;
   for (const member& m : m_members) {
     states.push_back(m.state.lock());
-    if (!states.back() || !states.back()->core().may_replay(m.operations)) return std::nullopt;
+    if (!states.back() || !states.back()->core().streams().may_replay(m.operations))
+      return std::nullopt;
   }
   std::vector<core::graph_base> bases;
   std::vector<::sycl::event> deps;
   for (member& m : m_members) {
     const auto& state = states[bases.size()];
-    bases.push_back(state->core().replay(m.operations).value_or(core::graph_base{}));
+    bases.push_back(state->core().streams().replay(m.operations).value_or(core::graph_base{}));
     if (auto before = state->on_device()->streams()->before(m_queue))
       deps.push_back(std::move(*before));
   }

@@ -111,33 +111,43 @@ TEST(Hierarchical, ExecuteOperationsOfEveryForm) {
 
 TEST(Hierarchical, NameTheBackendOfEachStep) {
   run(4, settings({2}), [](communicator& c) {
-    const auto text = c.explain(kind::allreduce, 1 << 20, type::fp32, op::sum);
+    const auto text = c.backends().explain(kind::allreduce, 1 << 20, type::fp32, op::sum);
     EXPECT_NE(text.find("executed by hierarchical"), std::string::npos) << text;
     EXPECT_NE(text.find("reduce_scatter_block within the node by mock, then allreduce between "
                         "nodes by mock, then allgather within the node by mock"),
               std::string::npos)
         << text;
     const std::string between = c.rank() % 2 == 0 ? "allreduce between nodes by mock, then " : "";
-    EXPECT_NE(c.explain(kind::allreduce, 4, type::fp32, op::sum)
+    EXPECT_NE(c.backends()
+                  .explain(kind::allreduce, 4, type::fp32, op::sum)
                   .find("on this rank: reduce within the node by mock, then " + between +
                         "broadcast within the node by mock\n"),
               std::string::npos);
     // What has to be rounded once is left to others, and is not converted for hierarchical.
-    EXPECT_EQ(c.explain(kind::allreduce, 4, type::fp16, op::sum).find("executed by hierarchical"),
+    EXPECT_EQ(c.backends()
+                  .explain(kind::allreduce, 4, type::fp16, op::sum)
+                  .find("executed by hierarchical"),
               std::string::npos);
-    EXPECT_EQ(c.explain(kind::allreduce, 4, type::fp32, op::avg).find("executed by hierarchical"),
+    EXPECT_EQ(c.backends()
+                  .explain(kind::allreduce, 4, type::fp32, op::avg)
+                  .find("executed by hierarchical"),
               std::string::npos);
-    EXPECT_NE(c.explain(kind::allreduce, 4, type::fp16, op::max).find("executed by hierarchical"),
+    EXPECT_NE(c.backends()
+                  .explain(kind::allreduce, 4, type::fp16, op::max)
+                  .find("executed by hierarchical"),
               std::string::npos);
   });
   run(2, settings({2}), [](communicator& c) {
-    EXPECT_NE(c.explain(kind::allreduce, 4, type::fp32, op::sum).find("the ranks are on one node"),
+    EXPECT_NE(c.backends()
+                  .explain(kind::allreduce, 4, type::fp32, op::sum)
+                  .find("the ranks are on one node"),
               std::string::npos);
   });
   run(2, settings({1}), [](communicator& c) {
-    EXPECT_NE(
-        c.explain(kind::allreduce, 4, type::fp32, op::sum).find("every rank is alone on its node"),
-        std::string::npos);
+    EXPECT_NE(c.backends()
+                  .explain(kind::allreduce, 4, type::fp32, op::sum)
+                  .find("every rank is alone on its node"),
+              std::string::npos);
   });
 }
 

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "core/communicator/circle_search.hpp"
+#include "core/deadlock/circle_search.hpp"
 
 #include "base/log.hpp"
 #include "base/threads/thread_state.hpp"
