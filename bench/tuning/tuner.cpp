@@ -128,9 +128,9 @@ std::shared_ptr<const tune::table> only(const tried& t, kind what) {
     r.memory = where;
     r.backend = t.backend;
     r.origin = "sucl tune";
-    if (t.backend == "plan") r.how = plan::recipe_from_text(t.recipe);
+    if (!t.recipe.empty()) r.how = plan::recipe_from_text(t.recipe);
     r.slice = t.slice;
-    if (t.backend == "plan" || where == memory_kind::system) table->rows.push_back(r);
+    if (!t.recipe.empty() || where == memory_kind::system) table->rows.push_back(r);
   }
   return table;
 }
@@ -161,7 +161,7 @@ class tuner {
           if (p.all.empty()) continue;  // nothing there is meant for messages so short
           best = p.all.front();
           for (const tried& t : p.all)
-            if (t.backend == "plan") {
+            if (!t.recipe.empty()) {
               best = t;
               break;
             }
@@ -358,9 +358,9 @@ class tuner {
   // MPI and the best plan once more, by event: MPI has other algorithms there.
   tuned_point again_by_event(const tuned_point& p) {
     tuned_point e{p.what, p.memory, call_form::event, p.bytes, {}};
-    bool plan = false, mpi = false;
+    bool plan = false, reference = false;
     for (tried t : p.all) {
-      bool& seen = t.backend == "mpi" ? mpi : plan;
+      bool& seen = t.recipe.empty() ? reference : plan;
       if (seen) continue;
       seen = true;
       t.samples = 0;

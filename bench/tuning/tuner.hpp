@@ -27,7 +27,7 @@ struct tuning_request {
 /// Something that could execute a message.
 struct tried {
   std::string backend;
-  std::string recipe;       ///< of plans
+  std::string recipe;       ///< of plans; empty: of another backend
   std::uint64_t slice = 0;  ///< of plans
   double predicted = 0;     ///< seconds, by the simulator; 0: not simulated
   double seconds = 0;       ///< the median of the slowest rank
