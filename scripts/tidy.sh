@@ -2,15 +2,23 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 #
-# clang-tidy, with the checks of .clang-tidy, over all that needs neither SYCL nor MPI. The sources
-# of a folder are read as one, so that what they include is read once.
+# clang-tidy, with the checks of .clang-tidy, over all C++ that is built here. The sources of a folder
+# are read as one, so that what they include is read once.
 #
-#   tidy.sh [--since COMMIT]   only the folders in which files differ from that commit's; where there
-#                              is no such commit the status is 77
+#   tidy.sh [--core] [--since COMMIT]
+#
+# --core: only what needs neither SYCL nor MPI, without tests, which takes a fraction of the time.
+# --since: only the folders in which files differ from that commit's; where there is no such commit
+# the status is 77.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tidy=${SUCL_VENV:-$PWD/.venv}/bin/clang-tidy
-build=build/tidy
+preset=tidy
+if [[ ${1:-} == --core ]]; then
+  preset=tidy-core
+  shift
+fi
+build=build/$preset
 since=
 if [[ ${1:-} == --since ]]; then
   since=$2
@@ -20,10 +28,12 @@ if [[ ${1:-} == --since ]]; then
   }
 fi
 mkdir -p "$build"
-cmake --preset tidy >"$build/configure.log" 2>&1 || {
+cmake --preset "$preset" >"$build/configure.log" 2>&1 || {
   cat "$build/configure.log"
   exit 1
 }
+# An option of GCC alone.
+sed -i 's/ -fno-toplevel-reorder//' "$build/compile_commands.json"
 mapfile -t sets < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json")
 
 # The sources that a set puts together, relative to the root.

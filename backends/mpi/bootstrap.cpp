@@ -182,7 +182,7 @@ sucl_status at_finalize(void (*function)(void*), void* arg) {
       hook.release();
       ++hooks_to_run;
     }
-    MPI_Comm_free_keyval(&key);  // MPI keeps it until the attribute is gone
+    (void)MPI_Comm_free_keyval(&key);  // MPI keeps it until the attribute is gone
     return status;
   });
 }

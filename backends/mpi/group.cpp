@@ -353,11 +353,11 @@ sucl_status make_native(const sucl_core* core, sucl_group& group) {
 void free_group(sucl_group* group) {
   // Messages that were not read yet are MPI's from here on: their memory stays.
   for (auto& l : group->sent) {
-    MPI_Request_free(&l->handle);
+    (void)MPI_Request_free(&l->handle);
     l.release();
   }
   if (group->incoming) {
-    MPI_Request_free(&group->incoming->handle);
+    (void)MPI_Request_free(&group->incoming->handle);
     group->incoming.release();
   }
   if (group->own.comm != MPI_COMM_NULL && !group->own.broken) MPI_Comm_free(&group->own.comm);

@@ -349,8 +349,8 @@ class SUCL_API group : public detail::point_to_point<group, void> {
   group() = default;
   /// A group of one communicator.
   explicit group(communicator comm) : m_communicator(std::move(comm)), m_is_of_one(true) {}
-  group(group&&) = default;
-  group& operator=(group&&) = default;
+  group(group&&) noexcept = default;
+  group& operator=(group&&) noexcept = default;
 
   /// What is called on the result is collected as an operation of that communicator.
   group_member on(const communicator& c) { return {*this, c}; }

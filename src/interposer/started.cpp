@@ -113,7 +113,7 @@ void interposer::occupy(persistent_slot& slot, call_class by, int rank) {
   const std::uint64_t use = slot.uses++;
   by.shared = &slot.decisions[use % 2];
   if (rank == 0) slot.decisions[(use + 1) % 2].clear();
-  slot.of_request = std::make_unique<call_class>(std::move(by));
+  slot.of_request = std::make_unique<call_class>(by);
 }
 
 // SuCL is being set up: persistent requests that were made before get a slot, from the first start
@@ -193,7 +193,7 @@ outcome interposer::prepare(comm_state& p, transfer& t, MPI_Request request) {
   if (!all) return known && !made.offered ? outcome::slower : outcome::unknown;
   const auto on = free_slot(p);
   if (!on || !on->decisions) return outcome::oversubscribed;
-  occupy(*on, std::move(made), p.at.rank);
+  occupy(*on, made, p.at.rank);
   t.keep_handles();
   m_requests.add_persistent(request, [&](pending& r) {
     on->busy = true;

@@ -72,8 +72,8 @@ void detail::look() {
   // First the last one, then what is there: nothing is missed that comes in between. Other threads
   // see that there is nothing new when they can see what there is.
   const link_map* const last = hold_last(all);
-  if (!all.cuda && (all.cuda = find_cuda())) all.found[0].store(all.cuda.get());
-  if (!all.hip && (all.hip = find_hip())) all.found[1].store(all.hip.get());
+  if (!all.cuda) all.found[0].store((all.cuda = find_cuda()).get());
+  if (!all.hip) all.found[1].store((all.hip = find_hip()).get());
   if (all.cuda || all.hip) watched.any.store(true, std::memory_order_release);
   if (last) watched.last.store(last, std::memory_order_release);
 }

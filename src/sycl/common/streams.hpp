@@ -24,7 +24,7 @@ namespace sucl::sycl_layer {
 /// Whether this DPC++ lets a command put native work on its stream. It takes function objects, and
 /// no pointers to functions.
 struct native_command {
-  void operator()(::sycl::interop_handle) const {}
+  void operator()(const ::sycl::interop_handle&) const {}
 };
 template <class Handler>
 concept with_native_commands =

@@ -96,7 +96,7 @@ template <class Handler = ::sycl::handler>
     h.depends_on(deps);
     if constexpr (with_native_commands<Handler>) {
       h.ext_codeplay_enqueue_native_command(
-          [j, memory = device_buffers(buffers, h)](::sycl::interop_handle handle) {
+          [j, memory = device_buffers(buffers, h)](const ::sycl::interop_handle& handle) {
             if (handle.get_backend() == ::sycl::backend::ext_oneapi_hip)
               post<::sycl::backend::ext_oneapi_hip>(*j, memory, handle);
             else
