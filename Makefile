@@ -28,7 +28,7 @@ SECONDS_EACH ?= 60
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
 BENCH_FLAGS ?= -n 2 --memory device,buffer --against mpi,host-accessor --sizes 4:16Mi
 
-.PHONY: help setup configure build program link bench test wheel check recipes format docs install uninstall package dist asan torture fuzz tsan tidy coverage adaptivecpp clean
+.PHONY: help setup configure build program link bench test wheel check recipes format docs install uninstall package dist release asan torture fuzz tsan tidy coverage adaptivecpp clean
 
 help:  ## list the targets
 	@echo 'SuCL: make TARGET [SETTING=value...]'
@@ -130,6 +130,9 @@ package: configure  ## make a .deb and a .tar.zst of what is installed, in build
 
 dist:  ## make build/dist/sucl-VERSION.tar.gz of the last commit, the same bytes each time
 	@scripts/dist.sh
+
+release:  ## check that the commit can be released, and build all files of it; CHECK=1 checks alone
+	@scripts/release.sh $(if $(CHECK),--check)
 
 wheel:  ## build the Python wheel from scratch, into build/wheels
 	@$(or $(SUCL_PYTHON),python3) -m pip wheel --no-deps -w build/wheels .

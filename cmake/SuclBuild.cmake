@@ -51,6 +51,11 @@ function(sucl_set_run_path target)
     INSTALL_RPATH "${folders}")
 endfunction()
 
+if(SUCL_BUILD_REPRODUCIBLE)
+  # Debug information and __FILE__, so that the bytes are the same wherever the sources are.
+  add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}=sucl-${PROJECT_VERSION}")
+endif()
+
 find_program(SUCL_CCACHE ccache)
 mark_as_advanced(SUCL_CCACHE)
 if(SUCL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -23,6 +23,8 @@ sucl_setting(SUCL_MPI STRING ""
 sucl_setting(SUCL_INSTALL_RUNTIME BOOL ON
   "Install what SuCL runs with and 'make setup' has put into SUCL_VENV")
 sucl_setting(SUCL_BUILD_WERROR BOOL OFF "Treat warnings as errors")
+sucl_setting(SUCL_BUILD_REPRODUCIBLE BOOL OFF
+  "Name files in what is compiled as if the sources were in sucl-VERSION, wherever they are")
 sucl_setting(SUCL_BUILD_SANITIZE STRING "" "Sanitizers, as for -fsanitize=")
 string(COMPARE EQUAL "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}" sucl_is_top_level)
 option(SUCL_BUILD_TESTS "Build the tests" ${sucl_is_top_level})

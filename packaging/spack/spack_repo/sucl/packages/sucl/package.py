@@ -18,6 +18,7 @@ class Sucl(CMakePackage):
     license("Apache-2.0")
 
     version("main", branch="main")
+    version("0.1.0", tag="v0.1.0")
 
     variant(
         "sycl",
