@@ -15,6 +15,19 @@
 
 namespace sucl::torch {
 
+namespace {
+
+// Older releases of torch cannot say it.
+template <class Stream>
+bool is_capturing(const Stream& s) {
+  if constexpr (requires { s.is_capturing(); })
+    return s.is_capturing();
+  else
+    return false;
+}
+
+}  // namespace
+
 track::~track() {
   // Who lets go of tensors gives their memory to operations of torch's streams.
   for (auto& [over, held] : m_held) over->synchronize();
@@ -25,6 +38,13 @@ c10::Stream track::current() const {
 }
 
 void track::follow() {
+  // The graph would have this one operation's numbers in it, and repeat them with each replay.
+  if (is_capturing(current()))
+    throw failure(SUCL_ERROR_UNSUPPORTED,
+                  "a graph of the device, as of torch.cuda.graph, cannot capture an operation of the "
+                  "backend sucl",
+                  "End the capture before it and begin another one behind it, or use the backend "
+                  "nccl for what is captured");
   m_before.record(current());
   m_before.block(m_stream);
 }

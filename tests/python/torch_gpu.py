@@ -233,6 +233,19 @@ class Order(unittest.TestCase):
         doubled = future.then(lambda f: f.value()[0] * 2).wait()
         self.assertTrue((doubled == 2 * SIZE).all())
 
+    @unittest.skipUnless(hasattr(torch.Stream, "is_capturing"), "this torch cannot say it")
+    def test_refuses_a_capture(self):
+        x = torch.ones(1 << 10, device=DEVICE)
+        dist.all_reduce(x)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with self.assertRaisesRegex(RuntimeError, "cannot capture an operation of the backend"):
+            with torch.cuda.graph(graph):
+                dist.all_reduce(x)
+        self.assertTrue((x == SIZE).all())
+        dist.all_reduce(x)  # it goes on
+        self.assertTrue((x == SIZE * SIZE).all())
+
     def test_a_barrier_waits_for_the_device(self):
         x = torch.ones(1 << 20, device=DEVICE)
         dist.all_reduce(x)
