@@ -274,6 +274,7 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
 
  private:
   friend class group;
+  friend class runtime;
   sycl_layer::communicator_state& state() const;
   void* allocate_elements(std::size_t count, std::size_t element_size);
   bool register_elements(void* memory, std::size_t count, std::size_t element_size);

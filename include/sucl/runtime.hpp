@@ -110,6 +110,21 @@ class [[nodiscard]] SUCL_API runtime {
     return adopt_native(&comm, sizeof(NativeComm), nullptr);
   }
 
+  /// Takes in new processes: makes this the runtime of a larger job, of the ranks of `members`,
+  /// which keep their numbers, and of `joiners` more processes, each of which calls join(id, rank,
+  /// size) with a rank from members.size() on and a size of members.size() + joiners. `id` is that
+  /// of rank 0, from unique_id::make(); other ranks may pass an empty one.
+  ///
+  /// Every process of the job that lives calls it, with a communicator of this runtime that has all
+  /// of them, as from world() or, after a death, from communicator::shrink(). Every communicator of
+  /// the runtime ends, after what is in flight; afterwards world() has the new ranks, too. Blocks
+  /// until all have come, as join() does, and throws what that throws; then the runtime has ended.
+  /// What is wrong with the call itself is thrown on every rank, and nothing has changed:
+  /// errc::invalid_count, errc::mismatch where `joiners` differ, errc::unsupported where MPI is the
+  /// control plane, and errc::invalid_argument for an empty id and where `members` has several
+  /// ranks of a process.
+  void grow(communicator members, const unique_id& id, int joiners);
+
   /// Name and version of the MPI library, "SuCL over TCP", or "none"; and why it was chosen.
   [[nodiscard]] std::string control_plane() const;
 

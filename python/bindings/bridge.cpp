@@ -479,6 +479,10 @@ communicator_handle runtime_handle::adopt(const void* comm, std::size_t bytes,
                                           : r.adopt(native));
   });
 }
+void runtime_handle::grow(const communicator_handle& members, const unique_id& id,
+                          int joiners) const {
+  alive(m_runtime).grow(*members.m_communicator, id, joiners);
+}
 void runtime_handle::shut_down() const {
   if (m_runtime) m_runtime->shut_down();
 }

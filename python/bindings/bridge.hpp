@@ -185,6 +185,7 @@ class communicator_handle {
  private:
   friend class group_handle;
   friend class neighborhood_handle;
+  friend class runtime_handle;
   std::shared_ptr<communicator> m_communicator;
 };
 
@@ -253,6 +254,7 @@ class runtime_handle {
       const std::vector<std::shared_ptr<queue_handle>>& queues) const;
   [[nodiscard]] communicator_handle adopt(const void* comm, std::size_t bytes,
                                           const void* sycl_queue) const;
+  void grow(const communicator_handle& members, const unique_id& id, int joiners) const;
   void shut_down() const;
   /// Ends it without waiting for anything, as where an exception ends the program. Others get
   /// errors.

@@ -65,6 +65,12 @@ runtime_handle join_by_store(const nb::object& object, int rank, int size) {
   return runtime_handle::join(store, rank, size);
 }
 
+void grow(const runtime_handle& r, const communicator_handle& members, const std::string& id,
+          int joiners) {
+  const nb::gil_scoped_release released;
+  r.grow(members, unique_id::from_string(id), joiners);
+}
+
 runtime_handle from_mpi(std::uintptr_t comm, std::size_t bytes) {
   const nb::gil_scoped_release released;
   return runtime_handle::from_mpi(reinterpret_cast<const void*>(comm), bytes);
@@ -109,6 +115,7 @@ void bind_runtime(nb::module_& m) {
       .def("world", &world, "queue"_a.none())
       .def("worlds", &worlds, "queues"_a)
       .def("adopt", &adopt, "comm"_a, "bytes"_a, "queue"_a.none())
+      .def("grow", &grow, "members"_a, "id"_a, "joiners"_a)
       .def("abandon", &runtime_handle::abandon, nb::call_guard<nb::gil_scoped_release>())
       .def("shut_down", &runtime_handle::shut_down, nb::call_guard<nb::gil_scoped_release>());
   m.def("start", &start_runtime, "arguments"_a);

@@ -177,6 +177,24 @@ class Runtime:
         """The processes of a communicator of mpi4py, which stays the caller's. Collective."""
         return Communicator(self._core.adopt(*_native(comm), queue), self)
 
+    def grow(self, members: Communicator, id: str, joiners: int) -> None:
+        """Takes in new processes: makes this the runtime of a larger job, of the ranks of
+        `members`, which keep their numbers, and of new ones behind them.
+
+        Every process that lives calls it, with a communicator of all of them, as from `world` or
+        `Communicator.shrink`. Returns once all have come; all communicators of before have ended.
+
+        Args:
+            members: a communicator of this runtime.
+            id: on rank 0 a `unique_id`; other ranks may pass "".
+            joiners: how many processes call `Runtime.join(id, rank, size)`, with ranks from
+                `members.size` on and a size of `members.size + joiners`.
+
+        Raises:
+            UnsupportedError: where MPI is the control plane. And as `join`.
+        """
+        checked(self._core.grow, members._core, id, joiners)
+
     def shut_down(self) -> None:
         """Waits for what is in flight and ends the runtime. More calls do nothing.
 

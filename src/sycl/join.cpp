@@ -6,11 +6,14 @@
 #include "base/error.hpp"
 #include "core/control/control_plane.hpp"
 #include "core/control/program_store.hpp"
+#include "core/failure/setup_steps.hpp"
 #include "sycl/common/state.hpp"
 
 #include <sucl/runtime.hpp>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 namespace sucl {
 namespace {
@@ -70,6 +73,31 @@ runtime runtime::join(const rendezvous_store& store, int rank, int size) {
     calls.rethrow();
     throw;
   }
+}
+
+// The configuration stays: its file may have been an argument of the program.
+void runtime::grow(communicator members, const unique_id& id, int joiners) {
+  auto& state = members.state();
+  if (!m_state || !m_state->process().alive())
+    base::fail(errc::shut_down, "the runtime has ended", "Call join() for a new job");
+  if (state.process().get() != &m_state->process())
+    base::fail(errc::invalid_argument,
+               "the communicator is of another runtime, or has several ranks of a process",
+               "Pass what world(queue) of this one, or shrink() of that, has returned");
+  core::launch l;
+  {
+    const auto step = state.core().begin_step("grow");
+    l = core::in_step(*step, [&] { return state.core().agree_to_grow(id.to_string(), joiners); });
+  }
+  std::string name = "sucl", option = "--sucl-config", file = m_state->process().settings().file;
+  char* arguments[] = {name.data(), option.data(), file.data(), nullptr};
+  int count = 3;
+  char** first = arguments;
+  const bool named = !file.empty();
+  members = {};
+  m_state->process().shut_down();
+  *this = runtime(std::make_shared<sycl_layer::runtime_state>(
+      named ? &count : nullptr, named ? &first : nullptr, core::native_group{}, std::move(l)));
 }
 
 }  // namespace sucl

@@ -12,7 +12,9 @@
 //   stopped        the last rank is stopped, which is no death; then it goes on
 //   well           no rank has died
 //   left RANK      that rank has ended its runtime
-//   grow RANK      and then a new process replaces the dead one
+//   grow RANK      and then two new processes come, of which one replaces the dead one
+//   grow_twice     a process comes to a job that is well; it leaves, and another one comes
+//   grow_wrong     calls of grow() that are wrong on some rank
 //   joiner ID RANK SIZE
 //   refused        by control planes that end the job
 #include <sucl/sucl.hpp>
@@ -285,43 +287,104 @@ void leave(sucl::runtime& rt, sucl::communicator world, int victim) {
   check_all(world.shrink(), without(world.size(), {victim}), own);
 }
 
-// The survivors hand the id of a new job to a process that is started instead of the dead one.
-void grow(sucl::runtime& rt, sucl::communicator world, int victim) {
-  const int own = world.rank(), size = world.size();
-  expect(is_lost(reduce_until_lost(world, own == victim)), "the loss");
-  world = world.shrink();
-  sucl::unique_id id;
-  pid_t joiner = 0;
-  if (world.rank() == 0) {
-    id = sucl::unique_id::make("loopback");
-    const std::string text = id.to_string(), rank = std::to_string(size - 1),
-                      all = std::to_string(size);
-    joiner = fork();
+// Starts `count` processes, on rank 0 alone, that join the ranks of `members` by the id.
+std::vector<pid_t> start_joiners(const sucl::communicator& members, const sucl::unique_id& id,
+                                 int count) {
+  std::vector<pid_t> all;
+  const std::string text = id.to_string(), size = std::to_string(members.size() + count);
+  for (int i = 0; i < count && members.rank() == 0; ++i) {
+    const std::string rank = std::to_string(members.size() + i);
+    const pid_t joiner = fork();
     if (joiner == 0) {
-      execl(program, program, "joiner", text.c_str(), rank.c_str(), all.c_str(), nullptr);
+      execl(program, program, "joiner", text.c_str(), rank.c_str(), size.c_str(), nullptr);
       _exit(9);
     }
+    all.push_back(joiner);
   }
-  world.blocking().broadcast(reinterpret_cast<unsigned char*>(&id), sizeof id, 0);
-  const int rank = world.rank();
-  world = {};
-  rt.shut_down();
-  rt = sucl::runtime::join(id, rank, size);
-  check_all(rt.world(sycl::queue{}), without(size, {}), rank);
-  rt.shut_down();
-  int status = 0;
-  if (joiner > 0)
+  return all;
+}
+
+void await_joiners(const std::vector<pid_t>& joiners) {
+  for (const pid_t joiner : joiners) {
+    int status = 0;
     expect(waitpid(joiner, &status, 0) == joiner && status == 0, "the joiner is right");
+  }
+}
+
+// All ranks, with `count` processes more. What is in flight ends before.
+sucl::communicator grow_by(sucl::runtime& rt, sucl::communicator members, int count,
+                           std::vector<pid_t>& joiners) {
+  const int rank = members.rank(), size = members.size() + count;
+  const auto id = rank == 0 ? sucl::unique_id::make("loopback") : sucl::unique_id{};
+  joiners = start_joiners(members, id, count);
+  sycl::queue queue;
+  int* x = sycl::malloc_shared<int>(1, queue);
+  *x = 1;
+  members.allreduce(x, 1, sucl::op::sum);
+  const int before = members.size();
+  rt.grow(std::exchange(members, {}), id, count);
+  expect(*x == before, "what was in flight is done");
+  sycl::free(x, queue);
+  expect(rt.rank() == rank && rt.size() == size, "the numbers of the larger job");
+  auto world = rt.world(sycl::queue{});
+  check_all(world, without(size, {}), rank);
+  return world;
+}
+
+// A new process comes instead of a dead one, and another one.
+void grow(sucl::runtime& rt, sucl::communicator world, int victim) {
+  expect(is_lost(reduce_until_lost(world, world.rank() == victim)), "the loss");
+  std::vector<pid_t> joiners;
+  world = grow_by(rt, world.shrink(), 2, joiners);
+  rt.shut_down();
+  await_joiners(joiners);
+}
+
+// The joiner leaves before the second time, so that all that are left call grow().
+void grow_twice(sucl::runtime& rt, sucl::communicator world) {
+  std::vector<pid_t> first, second;
+  world = grow_by(rt, std::move(world), 1, first);
+  failure_of([&] { world.blocking().barrier(); });
+  world = grow_by(rt, world.shrink(), 1, second);
+  rt.shut_down();
+  await_joiners(first);
+  await_joiners(second);
+}
+
+// Nothing has changed afterwards.
+void grow_wrong(sucl::runtime& rt, sucl::communicator world) {
+  const auto refused = [&](sucl::errc code, const std::string& text,
+                           const std::function<void()>& call) {
+    const auto info = failure_of(call);
+    expect(info.code == code && info.message.find(text) != info.message.npos,
+           "refused: " + info.message);
+    check_all(world, without(world.size(), {}), world.rank());
+  };
+  const sucl::unique_id none;
+  const auto some = sucl::unique_id::make("loopback");
+  const bool odd = world.rank() == 1;
+  refused(sucl::errc::invalid_argument, "the id of rank 0 is empty",
+          [&] { rt.grow(world, none, 1); });
+  refused(sucl::errc::invalid_count, "0 processes cannot join", [&] { rt.grow(world, some, 0); });
+  refused(sucl::errc::invalid_count, "-2 processes cannot join",
+          [&] { rt.grow(world, some, odd ? -2 : 1); });
+  refused(sucl::errc::mismatch, "different numbers", [&] { rt.grow(world, some, odd ? 2 : 1); });
+  refused(sucl::errc::shut_down, "is empty", [&] { rt.grow({}, some, 1); });
 }
 
 int join() {
   auto rt = sucl::runtime::join(sucl::unique_id::from_string(words[1]), number(2), number(3));
-  check_all(rt.world(sycl::queue{}), without(number(3), {}), number(2));
+  auto world = rt.world(sycl::queue{});
+  check_all(world, without(number(3), {}), number(2));
   return failures;
 }
 
-void be_refused(sucl::communicator world) {
-  const auto info = failure_of([&] { (void)world.shrink(); });
+void be_refused(sucl::runtime& rt, sucl::communicator world) {
+  auto info = failure_of([&] { rt.grow(world, sucl::unique_id::make("loopback"), 1); });
+  expect(info.code == sucl::errc::unsupported &&
+             info.message.find("the processes of its launcher alone") != info.message.npos,
+         "refused to grow: " + info.message);
+  info = failure_of([&] { (void)world.shrink(); });
   expect(info.code == sucl::errc::unsupported &&
              info.message.find("ends the whole job") != info.message.npos,
          "refused: " + info.message);
@@ -344,7 +407,9 @@ void run(sucl::runtime& rt, const std::string& what) {
   if (what == "well") shrink_well(world);
   if (what == "left") leave(rt, world, number(1));
   if (what == "grow") grow(rt, std::exchange(world, {}), number(1));
-  if (what == "refused") be_refused(world);
+  if (what == "grow_twice") grow_twice(rt, std::exchange(world, {}));
+  if (what == "grow_wrong") grow_wrong(rt, world);
+  if (what == "refused") be_refused(rt, world);
   if (failures == 0) std::printf("%s: right on one of %d ranks\n", what.c_str(), size);
   std::fflush(stdout);
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "core/communicator/growing.hpp"
 #include "core/exchange/topology.hpp"
 #include "core/failure/device_errors.hpp"
 #include "core/operation/operation.hpp"
@@ -171,6 +172,11 @@ std::shared_ptr<communicator> communicator::shrink(const device_services& device
   m_shrinking.check();
   give_up_to_shrink();
   return m_shrinking.run(device);
+}
+
+launch communicator::agree_to_grow(const std::string& id, int joiners) {
+  check();
+  return core::agree_to_grow(m_context, id, joiners);
 }
 
 // Afterwards nothing of this rank touches memory of others. Ranks that still wait for this one get

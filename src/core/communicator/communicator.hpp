@@ -14,6 +14,7 @@
 #include "core/communicator/shrinking.hpp"
 #include "core/communicator/tuning_state.hpp"
 #include "core/context/communicator_context.hpp"
+#include "core/control/launch.hpp"
 #include "core/failure/setup_steps.hpp"
 #include "core/fast_path/blocking_path.hpp"
 #include "core/fast_path/call_cache.hpp"
@@ -220,6 +221,10 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// Ends this one, and makes one of its members that live. Collective over those. After
   /// errc::timeout it may be called again, with the same services.
   std::shared_ptr<communicator> shrink(const device_services& device);
+
+  /// How this rank joins a job of these members and of `joiners` more processes: see
+  /// agree_to_grow(). Collective.
+  launch agree_to_grow(const std::string& id, int joiners);
 
   /// Shows the others that this process ends without having ended it. Never waits.
   void leave();
