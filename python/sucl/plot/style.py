@@ -110,6 +110,23 @@ def legend_above(axes, columns=4):
     return 14 * rows + 4  # points that the title has to be raised
 
 
+def without_bare_groups(svg):
+    """An SVG without the groups that have no attributes, which change nothing."""
+    kept, bare = [], []
+    for part in re.split(r"(<g\b[^>]*>|</g>)", svg):
+        if part == "</g>":
+            if bare.pop():
+                continue
+        elif re.match(r"<g\b", part):
+            empty = part.endswith("/>")
+            if not empty:
+                bare.append(part == "<g>")
+            if empty or bare[-1]:
+                continue
+        kept.append(part)
+    return "".join(kept)
+
+
 def shrink(svg):
     """An SVG of matplotlib's with one decimal a coordinate, and each look written once."""
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
@@ -117,7 +134,7 @@ def shrink(svg):
     numbers = re.compile(r"(?<![\w#.])(-?\d+\.\d)\d+(?![\w.])")
     svg = re.sub(r"<[^>]*>", lambda tag: numbers.sub(r"\1", tag[0]), svg)  # not in texts
     svg = re.sub(r' d="([^"]*)"', lambda m: ' d="' + " ".join(m[1].split()) + '"', svg)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
+    svg = without_bare_groups(re.sub(r'<g id="[^"]*"', "<g", svg))
     looks = {}
 
     def named(match):
