@@ -114,12 +114,12 @@ def host():
             draw_host(RESULTS / "host", ranks, memory)
 
 
-def draw_gpu(folder, ranks):
+def draw_gpu(folder, ranks, page="tables.md"):
     """Above the times of SuCL and NCCL by the device's clock, below how many times faster."""
     plt = style.pyplot()
     # The forms with counts look like those without.
     with_counts = ("allgatherv", "alltoallv", "gatherv", "scatterv", "reduce_scatter")
-    found = [t for t in tables(folder / "tables.md")
+    found = [t for t in tables(folder / page)
              if t[0].endswith(f", {ranks} GPUs") and "SuCL, device" in t[1]
              and t[0].split(",")[0] not in with_counts]
     rows = -(-len(found) // 2)
@@ -146,8 +146,85 @@ def draw_gpu(folder, ranks):
     style.save(figure, folder / f"{ranks}-gpus.svg")
 
 
+def draw_times(axis, title, lines, legend=4):
+    """`lines`: (points, look) of microseconds over the size."""
+    for points, look in lines:
+        axis.plot(*zip(*sorted(points.items())), **look)
+    times = [y for points, _ in lines for y in points.values()]
+    style.set_time_axis(axis, min(times) / 1.3, max(times) * 1.3)
+    style.set_size_axis(axis, sorted({size for points, _ in lines for size in points}))
+    style.set_look(axis)
+    axis.set_title(title, loc="left", fontweight="bold", pad=style.legend_above(axis, legend))
+    axis.set_ylabel("time of an operation", fontsize=8)
+
+
+def slashed(table, name):
+    """The numbers of a row whose cells are as "2.88 / 5.88 / 11.9": [{bytes: number}, ...]."""
+    _, titles, rows = table
+    row = next(row for row in rows if row[0] == name)
+    cells = [(bytes_of(title), [float(n) for n in cell.split(" / ")])
+             for title, cell in zip(titles, row) if " / " in cell]
+    return [dict((size, numbers[i]) for size, numbers in cells) for i in range(len(cells[0][1]))]
+
+
+def draw_replays(folder):
+    """Times on the left, how many times faster a replay is on the right."""
+    table = next(t for t in tables(folder / "replay.md") if "NCCL issued" in t[1][0])
+    figure, axes, _ = panels(4, 2, (4.8, 3.0), False)
+    for (left, right), name in zip((axes[:2], axes[2:]), ("allreduce", "alltoall")):
+        replay, graph, issued = slashed(table, name)
+        others = ((graph, "NCCL's graph", style.GREY), (issued, "NCCL, issued", style.ORANGE))
+        draw_times(left, f"{name}, 2 H200", [
+            (replay, dict(color=style.BLUE, label="SuCL, replay", linewidth=1.8)),
+            *((points, dict(color=colour, label=label, linewidth=1.4))
+              for points, label, colour in others)])
+        draw_ratios(right, "", [
+            ({size: points[size] / time for size, time in replay.items()},
+             dict(color=colour, label=f"than {label}", linewidth=1.6))
+            for points, label, colour in others])
+        right.set_title(f"{name}: a replay is faster", loc="left", fontweight="bold",
+                        pad=style.legend_above(right))
+    style.save(figure, folder / "replay.svg")
+
+
+def draw_staging(folder):
+    """Times by the size of the staging memory, one line for each."""
+    _, titles, rows = next(t for t in tables(folder / "experiments.md")
+                           if t[1][0].startswith("staging memory"))
+    looks = (style.PURPLE, style.GREEN, style.BLUE, style.ORANGE, style.GREY)
+    figure, axes, _ = panels(2, 2, (4.8, 3.2), False)
+    for axis, name in zip(axes, ("reduce_scatter_block", "allgather")):
+        first = next(i for i, title in enumerate(titles) if title.startswith(name))
+        sizes = [bytes_of(title.split(",")[-1]) for title in titles[first:first + 5]]
+        draw_times(axis, f"{name}, 4 H100, by staging memory", [
+            (dict(zip(sizes, map(float, row[first:first + 5]))),
+             dict(color=colour, label=row[0].split(",")[0], marker="o", markersize=3.5))
+            for row, colour in zip(rows, looks)], 5)
+    style.save(figure, folder / "staging.svg")
+
+
+def draw_unlike(folder):
+    """Times of operations by the devices of the ranks; the page has them in milliseconds."""
+    _, titles, rows = next(t for t in tables(folder / "unlike-devices.md")
+                           if t[1][0] == "devices of the ranks" and len(t[1]) == 9)
+    looks = (style.BLUE, style.GREY, style.GREEN, style.ORANGE)
+    figure, axes, _ = panels(2, 2, (4.8, 3.2), False)
+    for axis, name in zip(axes, ("allreduce", "broadcast")):
+        first = next(i for i, title in enumerate(titles) if title.startswith(name))
+        sizes = [bytes_of(title.split(",")[-1]) for title in titles[first:first + 4]]
+        draw_times(axis, f"{name}, devices of the ranks", [
+            (dict(zip(sizes, (1000 * float(n) for n in row[first:first + 4]))),
+             dict(color=colour, label=row[0], marker="o", markersize=3.5))
+            for row, colour in zip(rows, looks)])
+    style.save(figure, folder / "unlike-devices.svg")
+
+
 def gpu():
     draw_gpu(RESULTS / "gpu", 2)
+    draw_gpu(RESULTS / "gpu", 4, "tables-4.md")
+    draw_replays(RESULTS / "gpu")
+    draw_staging(RESULTS / "gpu")
+    draw_unlike(RESULTS / "gpu")
 
 
 def interposer():

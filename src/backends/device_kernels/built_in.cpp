@@ -13,7 +13,7 @@ using base::range;
 
 // Messages that kernels move faster than the libraries of the vendors: between two ranks all but
 // some scatters, where the root's own block moves while that of its peer does.
-// Three and four ranks have the sizes that were measured with four GPUs (docs/results/gpu.md); for
+// Three and four ranks have the sizes that were measured with four GPUs (docs/results/gpu); for
 // more nothing was measured, and only short messages go by kernels.
 std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scope) {
   constexpr std::uint64_t mebi = 1 << 20;
