@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // On shipped machines, search is not worse than the parameter sets that others published, by any
-// difference; a sample of the table in docs/results/plans.md, with the cells that were hardest.
-// What search can choose for a thousand ranks stays small.
+// difference; a sample of the table in docs/results/plans/search.md, with the cells that were
+// hardest. What search can choose for a thousand ranks stays small.
 #include "cases.hpp"
 #include "plan/ir/schedule.hpp"
 #include "sim/simulate.hpp"
