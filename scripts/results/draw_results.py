@@ -229,7 +229,8 @@ def gpu():
 
 def interposer():
     """IMB under the interposer: its tables are time interposed by time alone."""
-    table = next(t for t in tables(RESULTS / "interposer.md") if t[1][0] == "bytes")
+    folder = RESULTS / "interposer"
+    table = next(t for t in tables(folder / "index.md") if t[1][0] == "bytes")
     colours = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
     figure, axes, _ = panels(1, 1, (7.5, 3.6), False)
     lines = [({s: 1 / ratio for s, ratio in points.items()},
@@ -238,7 +239,30 @@ def interposer():
     draw_ratios(axes[0], "", lines)
     axes[0].set_title("IMB on Intel MPI, 2 ranks: interposed, times faster than alone", loc="left",
                       fontweight="bold", pad=style.legend_above(axes[0]))
-    style.save(figure, RESULTS / "interposer" / "imb.svg")
+    style.save(figure, folder / "imb.svg")
+    draw_device_memory(folder)
+
+
+def draw_device_memory(folder):
+    """Times with MPICH on the left, how many times faster with both libraries on the right."""
+    _, _, rows = next(t for t in tables(folder / "devices.md") if t[1][0] == "kind")
+    figure, axes, _ = panels(4, 2, (4.8, 3.0), False)
+    for (left, right), kind in zip((axes[:2], axes[2:]), ("allreduce", "reduce")):
+        mpich, by_hand, openmpi, openmpi_by_hand = (
+            {bytes_of(row[1]): float(row[i]) for row in rows if row[0] == kind}
+            for i in (2, 3, 5, 6))
+        draw_times(left, f"{kind}, MPICH, 2 ranks on an H200", [
+            (mpich, dict(color=style.BLUE, label="interposed", linewidth=1.8)),
+            (by_hand, dict(color=style.GREY, label="copies by hand", linewidth=1.4))])
+        draw_ratios(right, "", [
+            ({size: theirs[size] / time for size, time in ours.items()},
+             dict(color=colour, label=label, linewidth=1.6))
+            for ours, theirs, label, colour in (
+                (mpich, by_hand, "MPICH", style.GREEN),
+                (openmpi, openmpi_by_hand, "Open MPI", style.ORANGE))])
+        right.set_title(f"{kind}: interposed is faster", loc="left", fontweight="bold",
+                        pad=style.legend_above(right))
+    style.save(figure, folder / "devices.svg")
 
 
 def bars(axis, names, groups, title):
