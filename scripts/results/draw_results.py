@@ -271,12 +271,28 @@ def bars(axis, names, groups, title):
     for i, (label, (colour, values)) in enumerate(groups.items()):
         axis.barh([y + i * height for y in range(len(names))], values, height, color=colour,
                   label=label)
-    axis.axvline(1, color="#333333", linewidth=0.8)
     axis.set_yticks([y + 0.4 - height / 2 for y in range(len(names))], names)
     axis.invert_yaxis()
-    axis.set_xlabel("times faster", fontsize=8)
     style.set_look(axis)
     axis.set_title(title, loc="left", fontweight="bold", pad=style.legend_above(axis))
+
+
+def ratio_bars(axis, names, groups, title):
+    bars(axis, names, groups, title)
+    axis.axvline(1, color="#333333", linewidth=0.8)
+    axis.set_xlabel("times faster", fontsize=8)
+
+
+def time_bars(axis, names, groups, title):
+    """Bars of seconds on a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter
+
+    bars(axis, names, groups, title)
+    axis.set_xscale("log")
+    axis.minorticks_off()
+    axis.set_xlim(left=min(min(values) for _, values in groups.values()) / 2)
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.time_text(1e6 * value)))
+    axis.set_xlabel("time of the whole run", fontsize=8)
 
 
 def median(text):
@@ -284,29 +300,43 @@ def median(text):
     return float(re.match(r"[\d.]+", text)[0])
 
 
+def run_name(row):
+    """The application and its size, of a cell with all its arguments."""
+    name = re.sub(r" --(iterations|breakdown|solves|potential|tolerance) \S+", "", row[0])
+    return re.sub(r"[`]|--\w+ |\.mtx", "", name).replace(", the latest build", "")
+
+
+def draw_on_gpus(path):
+    """Whole runs on two and four GPUs: seconds on the left, how many times faster on the right."""
+    found = [t[2] for t in tables(path) if t[1][1:] == ["SuCL, s", "host_accessor, s",
+                                                        "times faster"]]
+    figure, axes, _ = panels(4, 2, (5.6, 3.4), False)
+    for (left, right), rows, gpus in zip((axes[:2], axes[2:]), found, (2, 4)):
+        names = [run_name(row) for row in rows]
+        ours, theirs = ([float(row[i]) for row in rows] for i in (1, 2))
+        time_bars(left, names, {"SuCL": (style.BLUE, ours),
+                                "host_accessor and MPI": (style.ORANGE, theirs)}, f"{gpus} H200")
+        ratio_bars(right, names, {"than host_accessor and MPI": (
+            style.BLUE, [their / our for our, their in zip(ours, theirs)])},
+            f"{gpus} H200: SuCL is faster")
+        right.tick_params(labelleft=False)
+    style.save(figure, path.parent / "applications" / "gpus.svg")
+
+
 def applications():
-    """Whole runs against both MPI variants, on the CPU device and on GPUs."""
+    """Whole runs against MPI: on GPUs with times; on the CPU device ratios, which are all that
+    rounds in turn have kept."""
     path = RESULTS / "applications.md"
+    draw_on_gpus(path)
     cpu = next(t for t in tables(path) if len(t[1]) == 7 and t[1][1] == "ranks")
-    gpus = next(t for t in tables(path) if len(t[1]) == 7 and t[1][1] != "ranks")
-    figure, axes, _ = panels(2, 2, (6.6, 7.6), False)
-
-    def short(row):
-        name = re.sub(r" --(iterations|breakdown|solves|potential|tolerance) \S+", "", row[0])
-        return re.sub(r"[`]|--\w+ |\.mtx", "", name).replace(", the latest build", "")
-
+    figure, axes, _ = panels(1, 1, (6.6, 6.6), False)
     two = [row for row in cpu[2] if row[1] == "2" and not row[0].startswith("the same")
            and "latest" not in row[0]]
-    bars(axes[0], [short(row) for row in two],
-         {"MPI on USM": (style.GREY, [median(row[3]) for row in two]),
-          "host_accessor and MPI": (style.ORANGE, [median(row[4]) for row in two])},
-         "CPU device, 2 ranks: SuCL against")
-    rows = [row for row in gpus[2] if row[1] == "by kernels"]
-    bars(axes[1], [short(row) for row in rows],
-         {"MPI on USM": (style.GREY, [median(row[3]) for row in rows]),
-          "host_accessor and MPI": (style.ORANGE, [median(row[4]) for row in rows])},
-         "2 H200, messages by kernels: SuCL against")
-    style.save(figure, RESULTS / "applications" / "faster.svg")
+    ratio_bars(axes[0], [run_name(row) for row in two],
+               {"MPI on USM": (style.GREY, [median(row[3]) for row in two]),
+                "host_accessor and MPI": (style.ORANGE, [median(row[4]) for row in two])},
+               "CPU device, 2 ranks: SuCL against")
+    style.save(figure, RESULTS / "applications" / "cpu.svg")
 
 
 def first_light():
