@@ -59,15 +59,15 @@ def columns(table):
             for i, title in enumerate(titles) if i > 0}
 
 
-def panels(count, wide, size, legend):
-    """Axes for so many panels, and one more for the legend of all."""
+def panels(count, wide, size):
+    """A figure with axes for so many panels."""
     plt = style.pyplot()
-    rows = -(-(count + legend) // wide)
+    rows = -(-count // wide)
     figure, axes = plt.subplots(rows, wide, figsize=(size[0] * wide, size[1] * rows),
                                 squeeze=False, layout="constrained")
     for axis in axes.flat[count:]:
         axis.axis("off")
-    return figure, list(axes.flat[:count]), axes.flat[count] if legend else None
+    return figure, list(axes.flat[:count])
 
 
 def draw_ratios(axis, title, lines):
@@ -80,6 +80,25 @@ def draw_ratios(axis, title, lines):
     style.set_look(axis)
     axis.set_title(title, loc="left", fontweight="bold")
     axis.set_ylabel("times faster", fontsize=8)
+
+
+def bandwidths(folder, ranks, memory):
+    """The rows of these ranks and this memory in the table of bandwidths."""
+    name = "usm" if memory == "device" else memory
+    return [row for t in tables(folder / "tables.md") if "GB/s" in t[1] for row in t[2]
+            if row[1:3] == [str(ranks), name]]
+
+
+def draw_bandwidth(axis, rows):
+    """Bars of the bytes that all ranks move in a second, and a line at what copying reaches."""
+    axis.barh([row[0].split()[0] for row in rows], [float(row[4]) for row in rows], 0.6,
+              color=style.BLUE)
+    axis.axvline(number(rows[0][5].split(" of ")[1]), color="#333333", linewidth=0.8,
+                 linestyle=":")
+    axis.invert_yaxis()
+    style.set_look(axis)
+    axis.set_title("bandwidth of SuCL, 64 MiB", loc="left", fontweight="bold")
+    axis.set_xlabel("GB/s of all ranks; dotted: all ranks copying", fontsize=8)
 
 
 def draw_host(folder, ranks, memory):
@@ -97,14 +116,17 @@ def draw_host(folder, ranks, memory):
                 lines.append(({s: 1 / ratio for s, ratio in points.items()}, look))
         if lines:
             found.append((table[0].split(",")[0], lines))
-    figure, axes, last = panels(len(found), 3, (4.3, 2.5), True)
+    rows = bandwidths(folder, ranks, memory)
+    figure, axes = panels(len(found) + bool(rows), 3, (4.3, 2.5))
     for axis, (title, lines) in zip(axes, found):
         draw_ratios(axis, title, lines)
+    if rows:
+        draw_bandwidth(axes[-1], rows)
     handles, labels = axes[0].get_legend_handles_labels()
-    last.legend(handles, labels, loc="center left", frameon=False, title="SuCL is so many times\n"
-                "faster than", alignment="left")
-    figure.suptitle(f"{ranks} ranks, {MEMORIES.get(memory, memory)}; above 1 SuCL is faster",
-                    x=0.01, ha="left", fontsize=11)
+    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False,
+                  fontsize=9)
+    figure.suptitle(f"{ranks} ranks, {MEMORIES.get(memory, memory)}: SuCL is so many times faster "
+                    "than", x=0.01, ha="left", fontsize=11)
     style.save(figure, folder / f"{ranks}-ranks{'' if memory == 'device' else '-' + memory}.svg")
 
 
@@ -170,7 +192,7 @@ def slashed(table, name):
 def draw_replays(folder):
     """Times on the left, how many times faster a replay is on the right."""
     table = next(t for t in tables(folder / "replay.md") if "NCCL issued" in t[1][0])
-    figure, axes, _ = panels(4, 2, (4.8, 3.0), False)
+    figure, axes = panels(4, 2, (4.8, 3.0))
     for (left, right), name in zip((axes[:2], axes[2:]), ("allreduce", "alltoall")):
         replay, graph, issued = slashed(table, name)
         others = ((graph, "NCCL's graph", style.GREY), (issued, "NCCL, issued", style.ORANGE))
@@ -192,7 +214,7 @@ def draw_staging(folder):
     _, titles, rows = next(t for t in tables(folder / "experiments.md")
                            if t[1][0].startswith("staging memory"))
     looks = (style.PURPLE, style.GREEN, style.BLUE, style.ORANGE, style.GREY)
-    figure, axes, _ = panels(2, 2, (4.8, 3.2), False)
+    figure, axes = panels(2, 2, (4.8, 3.2))
     for axis, name in zip(axes, ("reduce_scatter_block", "allgather")):
         first = next(i for i, title in enumerate(titles) if title.startswith(name))
         sizes = [bytes_of(title.split(",")[-1]) for title in titles[first:first + 5]]
@@ -208,7 +230,7 @@ def draw_unlike(folder):
     _, titles, rows = next(t for t in tables(folder / "unlike-devices.md")
                            if t[1][0] == "devices of the ranks" and len(t[1]) == 9)
     looks = (style.BLUE, style.GREY, style.GREEN, style.ORANGE)
-    figure, axes, _ = panels(2, 2, (4.8, 3.2), False)
+    figure, axes = panels(2, 2, (4.8, 3.2))
     for axis, name in zip(axes, ("allreduce", "broadcast")):
         first = next(i for i, title in enumerate(titles) if title.startswith(name))
         sizes = [bytes_of(title.split(",")[-1]) for title in titles[first:first + 4]]
@@ -232,7 +254,7 @@ def interposer():
     folder = RESULTS / "interposer"
     table = next(t for t in tables(folder / "index.md") if t[1][0] == "bytes")
     colours = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
-    figure, axes, _ = panels(1, 1, (7.5, 3.6), False)
+    figure, axes = panels(1, 1, (7.5, 3.6))
     lines = [({s: 1 / ratio for s, ratio in points.items()},
               dict(color=colour, label=title, linewidth=1.6))
              for (title, points), colour in zip(columns(table).items(), colours)]
@@ -246,7 +268,7 @@ def interposer():
 def draw_device_memory(folder):
     """Times with MPICH on the left, how many times faster with both libraries on the right."""
     _, _, rows = next(t for t in tables(folder / "devices.md") if t[1][0] == "kind")
-    figure, axes, _ = panels(4, 2, (4.8, 3.0), False)
+    figure, axes = panels(4, 2, (4.8, 3.0))
     for (left, right), kind in zip((axes[:2], axes[2:]), ("allreduce", "reduce")):
         mpich, by_hand, openmpi, openmpi_by_hand = (
             {bytes_of(row[1]): float(row[i]) for row in rows if row[0] == kind}
@@ -310,7 +332,7 @@ def draw_on_gpus(path):
     """Whole runs on two and four GPUs: seconds on the left, how many times faster on the right."""
     found = [t[2] for t in tables(path) if t[1][1:] == ["SuCL, s", "host_accessor, s",
                                                         "times faster"]]
-    figure, axes, _ = panels(4, 2, (5.6, 3.4), False)
+    figure, axes = panels(4, 2, (5.6, 3.4))
     for (left, right), rows, gpus in zip((axes[:2], axes[2:]), found, (2, 4)):
         names = [run_name(row) for row in rows]
         ours, theirs = ([float(row[i]) for row in rows] for i in (1, 2))
@@ -329,7 +351,7 @@ def applications():
     path = RESULTS / "applications.md"
     draw_on_gpus(path)
     cpu = next(t for t in tables(path) if len(t[1]) == 7 and t[1][1] == "ranks")
-    figure, axes, _ = panels(1, 1, (6.6, 6.6), False)
+    figure, axes = panels(1, 1, (6.6, 6.6))
     two = [row for row in cpu[2] if row[1] == "2" and not row[0].startswith("the same")
            and "latest" not in row[0]]
     ratio_bars(axes[0], [run_name(row) for row in two],
@@ -342,7 +364,7 @@ def applications():
 def first_light():
     """The tables are SuCL's time by that of what a program would do without it."""
     table = next(t for t in tables(RESULTS / "first-light.md") if len(t[2]) > 5)
-    figure, axes, _ = panels(3, 3, (4.6, 3.2), False)
+    figure, axes = panels(3, 3, (4.6, 3.2))
     looks = {"USM, blocking": (style.GREY, "-"), "USM, event": (style.GREY, "--"),
              "buffer, blocking": (style.ORANGE, "-"), "buffer, event": (style.ORANGE, "--")}
     for axis, name in zip(axes, ("allreduce", "broadcast", "reduce")):
@@ -358,7 +380,7 @@ def first_light():
 
 def messages():
     table = tables(RESULTS / "messages.md")[0]
-    figure, axes, _ = panels(1, 1, (7, 3.4), False)
+    figure, axes = panels(1, 1, (7, 3.4))
     lines = []
     for i, (name, colour) in enumerate((("through the queue", style.GREY),
                                         ("past the queue, fast-coherence state", style.BLUE),
@@ -368,14 +390,33 @@ def messages():
         lines.append((points, dict(color=colour, label=name, marker="o", markersize=3.5)))
     draw_ratios(axes[0], "", lines)
     axes[0].set_title("blocking sendrecv, 2 ranks: times faster than Open MPI", loc="left",
-                      fontweight="bold", pad=style.legend_above(axes[0], 3))
+                      fontweight="bold", pad=style.legend_above(axes[0], 2))
     style.save(figure, RESULTS / "messages" / "sendrecv.svg")
+
+
+def fabric():
+    """The table is SuCL's time by MPI's; rows without a library are of the one above."""
+    _, titles, rows = tables(RESULTS / "fabric.md")[0]
+    sizes = [bytes_of(title) for title in titles[1:]]
+    colours = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
+    lines = {}
+    for row in rows:
+        name, _, library = row[0].partition(", ")
+        of = lines.setdefault(library, []) if library else lines[list(lines)[-1]]
+        of.append(({size: 1 / float(cell) for size, cell in zip(sizes, row[1:])},
+                   dict(color=colours[len(of)], label=name, marker="o", markersize=3.5)))
+    figure, axes = panels(len(lines), 2, (4.8, 3.0))
+    for axis, (library, of) in zip(axes, lines.items()):
+        draw_ratios(axis, "", of)
+        axis.set_title(f"times faster than {library}", loc="left",
+                       fontweight="bold", pad=style.legend_above(axis))
+    style.save(figure, RESULTS / "fabric" / "collectives.svg")
 
 
 def shared_memory():
     """Times of staged alltoalls over the memory that the slots in use take."""
     _, titles, rows = tables(RESULTS / "shared-memory.md")[0]
-    figure, axes, _ = panels(1, 1, (7, 3.6), False)
+    figure, axes = panels(1, 1, (7, 3.6))
     colours = (style.GREY, style.PURPLE, style.GREEN, style.ORANGE, style.BLUE)
     axis, times, sizes = axes[0], [], set()
     for row, colour in zip(rows, colours):
@@ -424,8 +465,8 @@ def plans():
 
 
 PAGES = {"host": host, "gpu": gpu, "interposer": interposer, "applications": applications,
-         "first-light": first_light, "messages": messages, "shared-memory": shared_memory,
-         "plans": plans}
+         "first-light": first_light, "messages": messages, "fabric": fabric,
+         "shared-memory": shared_memory, "plans": plans}
 
 
 def main(names):
