@@ -291,7 +291,8 @@ def page(results):
         tried, found = describe[part](r)
         lines.append(f"| {part} | {tried} | {found} | {r['seed']} | {r['machine']} | "
                      f"{r['version']} | {r['date']}, {r['took'] / 60:.1f} min |")
-    lines += ["", "Commands:", ""]
+    lines += ["", "There is no picture: what counts is whether anything failed.", "",
+              "Commands:", ""]
     lines += [f"    {results[p]['command']}" for p in PARTS if p in results]
     if "random" in results:
         lines += ["", "## Operations", ""]
