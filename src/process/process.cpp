@@ -146,6 +146,7 @@ void process::begin(int* argc, char*** argv, problem wrong) {
     load_tuning();
   }
   m_record.begin(m_key, m_rank, m_size, m_settings.record.folder, m_public);
+  show_to_local_ranks();
   if (m_settings.watchdog.timeout.count() > 0 && m_size > 1) m_progress_thread.watch();
 }
 
@@ -516,6 +517,7 @@ void process::shut_down() {
   if (m_peers) m_peers->leave();
   end_communicators();
   report_at_exit();
+  m_shown.reset();
   m_progress_thread.stop();
   if (m_registry) m_registry->close();
   if (m_everyone && !m_finalize_barrier) m_control->group_free(m_everyone);

@@ -131,6 +131,7 @@ class SUCL_CORE_API process final : public process_context,
   bool leave();
   struct rank_start;
   void begin_as_rank(const process& owner, rank_start&& from);
+  void show_to_local_ranks();
   rank_start exchange_rank_counts(sucl_group* over, std::size_t count) const;
   static std::uint64_t random_key();
   void end_ranks(const std::function<void(process&)>& how);
@@ -184,6 +185,7 @@ class SUCL_CORE_API process final : public process_context,
   std::shared_ptr<end_comparison> m_ends;  ///< of all ranks of the process
   std::shared_ptr<mpi_end> m_at_mpi_end;   ///< where the program finalises MPI after this has ended
   progress_thread m_progress_thread{*this};
+  std::optional<local_rank_entry> m_shown;      ///< to other ranks of the process
   std::unique_ptr<watchdog> m_caller_watchdog;  ///< where MPI must not be called by that thread
   std::atomic<bool> m_polling{false};           ///< a thread uses it
   std::chrono::steady_clock::time_point m_last_poll;

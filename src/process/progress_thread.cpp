@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "base/threads/blocked_signals.hpp"
+#include "base/threads/thread_state.hpp"
 #include "core/support/backoff.hpp"
 #include "core/support/postponed_ends.hpp"
 #include "process/process.hpp"
@@ -64,6 +65,7 @@ void progress_thread::search_circles() {
   std::lock_guard lock(m_mutex);
   if (std::exchange(m_searches, true)) return;
   if (!m_circles) m_circles = std::make_unique<circle_search>(m_process);
+  m_self_waits = std::make_unique<self_wait_search>(m_process);
   start_locked();
   m_notified = true;
   m_work.notify_one();
@@ -108,12 +110,21 @@ bool progress_thread::take_work(std::vector<std::shared_ptr<communicator>>& acti
   return !m_stop;
 }
 
+void progress_thread::search_waits(clock::time_point now) {
+  if (m_circles->poll(now)) watch();
+  for (const auto& found : m_self_waits->poll(m_circles->long_calls(now))) {
+    // The thread that waits may call for another rank as soon as it has the error.
+    for (const auto& c : found.siblings) c->fail_all(info_of(found.why));
+    m_watchdog->fail(found.in, found.why);
+  }
+}
+
 // What has to be looked at now and then, whatever is under way.
 void progress_thread::poll_all(std::vector<std::shared_ptr<communicator>>& active) {
   const auto now = clock::now();
   if (m_searches && now - m_last_search >= circle_search::period) {
     m_last_search = now;
-    if (m_circles->poll(now)) watch();
+    search_waits(now);
   }
   if (!m_watchdog && !m_compares) return;
   if (!m_poll_now.exchange(false) && now - m_last_poll < watch_period) return;
@@ -129,6 +140,7 @@ void progress_thread::poll_all(std::vector<std::shared_ptr<communicator>>& activ
 // It may hold the last reference to a communicator for a moment.
 void progress_thread::loop() {
   postpone_ends_of_this_thread();
+  m_number = base::this_thread_number();
   std::vector<std::shared_ptr<communicator>> active;
   backoff rest(m_process.settings().progress.spin_us);
   for (;;) {

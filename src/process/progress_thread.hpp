@@ -5,6 +5,7 @@
 /// The progress thread: operations move on while their callers compute.
 #pragma once
 
+#include "core/deadlock/self_wait.hpp"
 #include "process/watchdog.hpp"
 
 #include <atomic>
@@ -41,10 +42,13 @@ class progress_thread {
   void poll_now();
   /// Ends the thread. Not from the thread itself.
   void stop();
+  /// As of base::this_thread_number(); 0: it has not begun.
+  std::int32_t number() const { return m_number; }
 
  private:
   void start_locked();
   void loop();
+  void search_waits(std::chrono::steady_clock::time_point now);
   void poll_all(std::vector<std::shared_ptr<communicator>>& active);
   bool take_work(std::vector<std::shared_ptr<communicator>>& active);
 
@@ -53,7 +57,9 @@ class progress_thread {
   std::condition_variable m_work;
   std::vector<std::shared_ptr<communicator>> m_woken;
   std::thread m_thread;
+  std::atomic<std::int32_t> m_number{0};
   std::unique_ptr<circle_search> m_circles;
+  std::unique_ptr<self_wait_search> m_self_waits;
   std::unique_ptr<watchdog> m_watchdog;
   std::chrono::steady_clock::time_point m_last_poll, m_last_search;
   bool m_compares = false, m_searches = false, m_notified = false;

@@ -93,6 +93,7 @@ void process::begin_as_rank(const process& owner, rank_start&& from) {
   m_size = m_control->group_size(m_everyone);
   m_key = from.key;
   m_record.begin(m_key, m_rank, m_size, m_settings.record.folder, m_public);
+  show_to_local_ranks();
   note_running(true);
   m_registry = std::make_unique<registry>();
   m_steps.begin(m_settings.watchdog.timeout, [this] { m_broken = true; });
@@ -102,6 +103,15 @@ void process::begin_as_rank(const process& owner, rank_start&& from) {
   m_ends = owner.m_ends;
   m_compares_ends = owner.m_public;
   if (m_settings.watchdog.timeout.count() > 0) m_progress_thread.watch();
+}
+
+void process::show_to_local_ranks() {
+  m_shown.emplace(
+      local_rank{this,
+                 [this](const std::function<void(const std::shared_ptr<communicator>&)>& each) {
+                   for_each_communicator(each);
+                 },
+                 [this] { return m_progress_thread.number(); }});
 }
 
 void process::end_ranks(const std::function<void(process&)>& how) {

@@ -112,6 +112,12 @@ void watchdog::poll(time_point now) {
   });
 }
 
+void watchdog::fail(const std::shared_ptr<communicator>& c, const diagnosis& why) {
+  const auto held = c->hold_control_group();
+  if (!c->alive()) return;
+  if (watched& w = watched_of(c); !w.failed) send_diagnosis(*c, w, why.code, why.text);
+}
+
 void watchdog::forget_ended() {
   std::erase_if(m_watched, [](const auto& entry) {
     const auto c = entry.second.who.lock();

@@ -45,6 +45,9 @@ class watchdog {
   /// One poll at all communicators. Never waits.
   void poll(std::chrono::steady_clock::time_point now);
 
+  /// Fails a communicator on all ranks.
+  void fail(const std::shared_ptr<communicator>& c, const diagnosis& why);
+
   /// Reports to the other ranks of a communicator, whose control group is held, how it has failed
   /// on this one.
   static void notify_failure(const sucl_bootstrap& control, communicator& c, const diagnosis& why);

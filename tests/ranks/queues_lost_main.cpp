@@ -1,10 +1,14 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Processes with two ranks each, in which something goes wrong. The first argument says what; every
-// process that is left prints what it has been told.
+// Processes with two ranks each, in which something goes wrong, or only seems to. The first
+// argument says what; every process that is left prints what it has been told.
 //
 //   oneself  a thread waits in one rank for the other one, for which it alone could act
+//   message  the same with a message to the other one
+//   helped   the same until another thread, which slept, acts for the other one
+//   slow     each rank has a thread, and one of them comes late
+//   asleep   the same, and that one waits until it is woken
 //   start    the last process is killed before it makes its ranks
 //   split    the last process is killed while others split a communicator
 //   work     the last process is killed while others wait for an operation of its ranks
@@ -16,12 +20,15 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "support/printed_errors.hpp"
 
 namespace {
 
@@ -49,10 +56,73 @@ void work(const ranks& mine) {
   }
 }
 
+void sum(sucl::communicator& c) {
+  int x = 1;
+  c.blocking().allreduce(&x, 1, sucl::op::sum);
+  if (x != c.size()) throw std::runtime_error("wrong sum " + std::to_string(x));
+}
+
+// The first process. Its other rank has the error too, and so have the ranks of the last process,
+// which have a thread each.
 void oneself(std::unique_ptr<sucl::runtime>& rt) {
   auto mine = start(*rt);
-  int x = 1;
-  mine.front().blocking().allreduce(&x, 1, sucl::op::sum);
+  if (is_last(*rt)) return sucl::each_rank(mine, sum);
+  try {
+    sum(mine.front());
+  } catch (const sucl::error& e) {
+    if (e.code() != sucl::errc::timeout) throw;
+    std::printf("process %d, first rank: %s\n", rt->rank(), e.what());
+    sum(mine.back());
+  }
+}
+
+void message(std::unique_ptr<sucl::runtime>& rt) {
+  auto mine = start(*rt);
+  meet(mine);
+  std::vector<double> x(1 << 20), y(x.size());  // too long to be sent eagerly
+  mine.front().blocking().send(x.data(), x.size(), mine.back().rank());
+  mine.back().blocking().recv(y.data(), y.size(), mine.front().rank());
+}
+
+void helped(std::unique_ptr<sucl::runtime>& rt) {
+  auto mine = start(*rt);
+  sucl_test::printed_errors errors;
+  std::thread other([&] {
+    errors.await("which rank " + std::to_string(mine.back().rank()) + " of its process has not");
+    sum(mine.back());
+  });
+  sum(mine.front());
+  other.join();
+}
+
+constexpr auto longer_than_searched = std::chrono::milliseconds(3500);
+
+void slow(std::unique_ptr<sucl::runtime>& rt) {
+  auto mine = start(*rt);
+  std::thread first([&] {
+    for (int i = 0; i < 2; ++i) sum(mine.front());
+  });
+  std::thread second([&] {
+    sum(mine.back());
+    std::this_thread::sleep_for(longer_than_searched);
+    sum(mine.back());
+  });
+  first.join();
+  second.join();
+}
+
+void asleep(std::unique_ptr<sucl::runtime>& rt) {
+  auto mine = start(*rt);
+  std::promise<void> goes;
+  std::thread first([&] { sum(mine.front()); });
+  std::thread second([&] {
+    goes.get_future().wait();
+    sum(mine.back());
+  });
+  std::this_thread::sleep_for(longer_than_searched);
+  goes.set_value();
+  first.join();
+  second.join();
 }
 
 void lose_at_start(std::unique_ptr<sucl::runtime>& rt) {
@@ -97,8 +167,10 @@ void leave(std::unique_ptr<sucl::runtime>& rt) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)(std::unique_ptr<sucl::runtime>&)> cases{
-      {"oneself", oneself},   {"start", lose_at_start}, {"split", lose_in_split},
-      {"work", lose_at_work}, {"throw", throw_at_work}, {"leave", leave}};
+      {"oneself", oneself},     {"message", message},   {"helped", helped},
+      {"slow", slow},           {"asleep", asleep},     {"start", lose_at_start},
+      {"split", lose_in_split}, {"work", lose_at_work}, {"throw", throw_at_work},
+      {"leave", leave}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;
   auto rt = std::make_unique<sucl::runtime>();

@@ -7,14 +7,32 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <system_error>
 
 namespace sucl::base {
 namespace {
 
 std::ifstream file_of(std::int32_t thread, const char* name) {
   return std::ifstream("/proc/self/task/" + std::to_string(thread) + "/" + name);
+}
+
+// The futex operation by which a thread waits without a limit: a wait with one is a pause. The file
+// has the number of the system call and its arguments.
+std::optional<unsigned long> waits_by(std::int32_t thread) {
+  auto file = file_of(thread, "syscall");
+  long number = -1;
+  std::string arguments[4];
+  file >> number;
+  for (std::string& a : arguments) file >> a;
+  if (!file || number != SYS_futex || std::stoul(arguments[3], nullptr, 16) != 0)
+    return std::nullopt;
+  const unsigned long operation = std::stoul(arguments[1], nullptr, 16);
+  const unsigned long what = operation & FUTEX_CMD_MASK;
+  return what == FUTEX_WAIT || what == FUTEX_WAIT_BITSET ? std::optional(operation) : std::nullopt;
 }
 
 }  // namespace
@@ -35,17 +53,27 @@ std::string trace_of_thread(std::int32_t thread) {
 
 bool sleeps(const std::string& trace) { return trace.find("(sleeping)") != std::string::npos; }
 
-// The file has the number of the system call and its arguments. A wait with a limit is a pause.
-bool waits_for_thread(std::int32_t thread) {
-  auto file = file_of(thread, "syscall");
-  long number = -1;
-  std::string arguments[4];
-  file >> number;
-  for (std::string& a : arguments) file >> a;
-  if (!file || number != SYS_futex) return false;
-  const unsigned long operation = std::stoul(arguments[1], nullptr, 16) & FUTEX_CMD_MASK;
-  const bool waits = operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET;
-  return waits && std::stoul(arguments[3], nullptr, 16) == 0;
+bool waits_for_thread(std::int32_t thread) { return waits_by(thread).has_value(); }
+
+bool waits_for_own_thread(std::int32_t thread) {
+  const auto operation = waits_by(thread);
+  return operation && (*operation & FUTEX_PRIVATE_FLAG) != 0;
+}
+
+std::string name_of_thread(std::int32_t thread) {
+  auto file = file_of(thread, "comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+std::vector<std::int32_t> threads_of_process() {
+  std::vector<std::int32_t> all;
+  std::error_code none;
+  for (std::filesystem::directory_iterator at("/proc/self/task", none), end; !none && at != end;
+       at.increment(none))
+    all.push_back(std::stoi(at->path().filename().string()));
+  return none ? std::vector<std::int32_t>() : all;
 }
 
 std::chrono::nanoseconds processor_time() {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace sucl::base {
 
@@ -20,6 +21,12 @@ std::string trace_of_thread(std::int32_t thread);
 bool sleeps(const std::string& trace);
 /// Whether it waits for something that another thread has to do, for as long as that takes.
 bool waits_for_thread(std::int32_t thread);
+/// The same, where only a thread of this process can do it.
+bool waits_for_own_thread(std::int32_t thread);
+/// Its name; empty: it is gone.
+std::string name_of_thread(std::int32_t thread);
+/// All threads of this process; empty: the system does not say.
+std::vector<std::int32_t> threads_of_process();
 
 /// Processor time that this process has used.
 std::chrono::nanoseconds processor_time();

@@ -128,15 +128,22 @@ bool circle_search::waits(clock::time_point now) const {
   });
 }
 
-std::string circle_search::describe_call(const record_entry& e, const communicator& c) const {
+std::vector<std::size_t> circle_search::long_calls(clock::time_point now) const {
+  std::vector<std::size_t> found;
+  for (const auto& [index, w] : m_waits)
+    if (!w.for_event && now - w.since >= long_wait) found.push_back(index);
+  return found;
+}
+
+bool waits_in_call(const record_entry& e) { return is_posted(e) && is_blocking_call(e); }
+
+std::string describe_call(const record_entry& e, const communicator& c) {
   sucl_operation o = recorded_operation(e);
   o.sequence = e.number + e.repeats.load(std::memory_order_relaxed);
   return describe(o) + " of " + c.label();
 }
 
-// The rank that all messages of an operation go to and come from, or -1. Of a group it is known
-// while that is the oldest one.
-int circle_search::only_peer(communicator& c, const record_entry& e) const {
+int only_peer(communicator& c, const record_entry& e) {
   if (!is_point_to_point(e.kind) || e.communicator != static_cast<std::uint32_t>(c.id())) return -1;
   if (e.kind == SUCL_KIND_SEND) return e.root;
   if (e.kind == SUCL_KIND_RECV) return e.source;
@@ -147,7 +154,7 @@ int circle_search::only_peer(communicator& c, const record_entry& e) const {
 }
 
 // Whether an operation can end by what this rank calls alone.
-bool circle_search::is_with_itself(communicator& c, const record_entry& e) const {
+static bool is_with_itself(communicator& c, const record_entry& e) {
   return only_peer(c, e) == c.rank();
 }
 
@@ -213,11 +220,7 @@ void circle_search::send_calls(communicator& c, std::uint32_t what, clock::time_
     const auto along = [&](passed_on& p) { return p.along.insert(index).second; };
     for (circle_message m : take_due(w.again, now, along)) {
       m.what = what;
-      m.replay = !is_point_to_point(e.kind) && origin_of(e.tag) == origin::replay ? 1 : 0;
-      m.number = e.number + w.repeats;
-      m.kind = e.kind;
-      m.tag = e.tag;
-      m.sender = c.rank();
+      set_call(m, e, w.repeats, c);
       set_text(m, text_of(m) + call);
       for (int r = 0; r < c.size(); ++r)
         if (r != c.rank() && (!is_point_to_point(e.kind) || r == only_peer(c, e))) to(r, m);
@@ -251,11 +254,9 @@ void circle_search::send_steps(communicator& c, std::uint32_t what, clock::time_
 void circle_search::report_wait_for_itself(communicator& c, const record_entry& e,
                                            const std::string& call) {
   circle_message m;
-  m.kind = e.kind;
-  m.tag = e.tag;
-  m.sender = c.rank();
+  set_call(m, e, 0, c);
   const bool single = is_single_message(e.kind);
-  if (m_reported || (single && !is_late(c, m))) return;
+  if (m_reported || (single && !lacks_call(m_owner, c, m))) return;
   m_reported = true;
   const bool in_call = single && e.number == blocking_message;
   base::log(base::log_level::error, "watchdog", "a rank waits for itself: ", call,
@@ -264,12 +265,20 @@ void circle_search::report_wait_for_itself(communicator& c, const record_entry& 
                     : ". Call the other side too, with the same tag, before the wait for an event");
 }
 
-// Whether this rank has not made the call that the sender waits in, or that its message waits for.
-bool circle_search::is_late(communicator& c, const circle_message& m) const {
+void set_call(circle_message& m, const record_entry& e, std::uint32_t repeats,
+              const communicator& c) {
+  m.replay = !is_point_to_point(e.kind) && origin_of(e.tag) == origin::replay ? 1 : 0;
+  m.number = e.number + repeats;
+  m.kind = e.kind;
+  m.tag = e.tag;
+  m.sender = c.rank();
+}
+
+bool lacks_call(process_context& rank, communicator& c, const circle_message& m) {
   if (m.kind == circle_message::step_kind)
-    return m_owner.steps().begun({m.step.data(), strnlen(m.step.data(), m.step.size())}) < m.number;
+    return rank.steps().begun({m.step.data(), strnlen(m.step.data(), m.step.size())}) < m.number;
   if (is_point_to_point(m.kind)) {
-    const auto& entries = m_owner.record().memory()->entries;
+    const auto& entries = rank.record().memory()->entries;
     return std::none_of(entries.begin(), entries.end(), [&](const record_entry& e) {
       return e.communicator == static_cast<std::uint32_t>(c.id()) && is_point_to_point(e.kind) &&
              may_match(e, m);
@@ -281,7 +290,7 @@ bool circle_search::is_late(communicator& c, const circle_message& m) const {
 
 void circle_search::take(communicator& c, const circle_message& m, clock::time_point now) {
   const int own = m_owner.rank();
-  if (!waits(now) || !is_late(c, m)) return;
+  if (!waits(now) || !lacks_call(m_owner, c, m)) return;
   const std::string so_far = text_of(m) + missing(m, rank_text(own));
   if (m.origin == own) {
     if (m.lowest < own || std::exchange(m_reported, true)) return;

@@ -42,6 +42,19 @@ struct circle_message {
   static constexpr std::int32_t step_kind = -1;
 };
 
+/// Whether a call of the program's waits in this entry for what it has begun.
+bool waits_in_call(const record_entry& e);
+/// "allreduce #3 of communicator 1".
+std::string describe_call(const record_entry& e, const communicator& c);
+/// The rank that all messages of an operation go to and come from, or -1. Of a group it is known
+/// while that is the oldest one.
+int only_peer(communicator& c, const record_entry& e);
+/// What others have to know of an operation of this rank, to find what they lack of it.
+void set_call(circle_message& m, const record_entry& e, std::uint32_t repeats,
+              const communicator& c);
+/// Whether a rank has not made the call that the sender waits in, or that its message waits for.
+bool lacks_call(process_context& rank, communicator& c, const circle_message& m);
+
 /// Edge chasing after Chandy, Misra and Haas, "Distributed deadlock detection", ACM TOCS 1983: a
 /// rank that gets back what it has sent is part of a circle. Only ranks that have waited in one
 /// call for seconds take part, so it costs nothing before. Another thread may still make the call
@@ -66,6 +79,8 @@ class circle_search {
   /// Sends what is due along the waits of a communicator. `what`: the kind of message.
   void send(communicator& c, std::uint32_t what, clock::time_point now, const sender& to);
   void take(communicator& c, const circle_message& m, clock::time_point now);
+  /// The entries of the record in whose calls the rank has waited for long.
+  std::vector<std::size_t> long_calls(clock::time_point now) const;
 
  private:
   // When to send along a wait again, and how long after that.
@@ -94,18 +109,14 @@ class circle_search {
   wait_kind waits_in(std::size_t index);
   bool is_blocked(std::int32_t thread);
   bool is_quiet(clock::time_point now);
-  int only_peer(communicator& c, const record_entry& e) const;
-  bool is_with_itself(communicator& c, const record_entry& e) const;
   void send_calls(communicator& c, std::uint32_t what, clock::time_point now, const sender& to);
   void send_steps(communicator& c, std::uint32_t what, clock::time_point now, const sender& to);
   // What is to be sent now along one wait, and what it says so far.
   template <class Along>
   std::vector<circle_message> take_due(schedule& s, clock::time_point now, Along&& along);
   bool may_be_sent(communicator& c, std::size_t index, const wait& w) const;
-  bool is_late(communicator& c, const circle_message& m) const;
   void report_wait_for_itself(communicator& c, const record_entry& e, const std::string& call);
   bool waits(clock::time_point now) const;
-  std::string describe_call(const record_entry& e, const communicator& c) const;
 
   process_context& m_owner;
   std::map<std::size_t, wait> m_waits;          ///< by entry of the record: posted, not done

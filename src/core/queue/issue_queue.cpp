@@ -41,7 +41,7 @@ op_request& issue_queue::take_call(const sucl_operation& record, const layouts& 
   const bool waits = blocking && is_point_to_point(record.kind);
   n.noted =
       m_context.record.note(n.record, waits ? blocking_message : n.turn, record_state::issued);
-  if (!blocking) m_context.record.note_caller(n.noted);
+  m_context.record.note_caller(n.noted);
   return n;
 }
 
@@ -276,6 +276,15 @@ bool issue_queue::progress(int* finished) {
 
 void issue_queue::progress_others(const sucl_operation& entered) {
   held_lock lock(m_mutex);
+  // Where ranks differ, a backend knows whether this is before that.
+  if (m_failures.broken() && m_failures.broken()->code != errc::mismatch)
+    throw error(*m_failures.broken());
+  if (m_called_back) {
+    const error_info why = *m_called_back;
+    give_up_for(why);
+    if (!m_done.empty()) m_waker.wake();
+    throw error(why);
+  }
   if (m_members.poll() && !m_failures.broken() && !m_context.backends.mismatched()) {
     // The limit of waiting does not matter here: a member that has ended comes no more.
     const auto now = clock::now();

@@ -109,7 +109,8 @@ class SUCL_CORE_API issue_queue {
   void report_mismatch(const std::string& what);
   /// A caller is inside a backend.
   bool entered() const { return m_entered.load(std::memory_order_acquire); }
-  /// Fails everything that is not done, and everything that is issued later. Once.
+  /// Fails everything that is not done, and everything that is issued later. Once. A caller inside
+  /// a backend gets a moment to come out before.
   void fail_all(const error_info& info);
   void abandon(const error_info& info);
   bool ended() const { return m_ended.load(std::memory_order_acquire); }
@@ -167,8 +168,10 @@ class SUCL_CORE_API issue_queue {
   void enter(sucl_operation& record, std::uint64_t signature = 0) {
     record.sequence = number(record.kind);
     note_call(record, signature);
-    m_inside.store(m_context.record.note_blocking(record, record.sequence, record_state::posted),
-                   std::memory_order_relaxed);
+    record_entry* const noted =
+        m_context.record.note_blocking(record, record.sequence, record_state::posted);
+    m_context.record.note_caller(noted);
+    m_inside.store(noted, std::memory_order_relaxed);
     m_posted = record.sequence;
     m_entered.store(true, std::memory_order_relaxed);
   }
@@ -188,9 +191,10 @@ class SUCL_CORE_API issue_queue {
                      record_writer::mark& noted) {
     m_posted = number(record.kind);
     note_call(record, signature);
-    if (!record_writer::repeat(noted, m_posted))
-      noted = record_writer::mark_of(
-          m_context.record.note_blocking(record, m_posted, record_state::done), m_posted);
+    if (record_writer::repeat(noted, m_posted)) return;
+    noted = record_writer::mark_of(
+        m_context.record.note_blocking(record, m_posted, record_state::done), m_posted);
+    m_context.record.note_caller(noted.entry);
   }
   /// What ranks compare of a collective that may come again; 0: nothing.
   std::uint64_t signature_hash(const sucl_operation& record) const {
@@ -206,6 +210,7 @@ class SUCL_CORE_API issue_queue {
   void note_message(const sucl_operation& record, record_writer::mark* noted) {
     if (noted && record_writer::repeat(*noted, 0)) return;
     record_entry* const e = m_context.record.note(record, 0, record_state::done);
+    m_context.record.note_caller(e);
     if (noted) *noted = record_writer::mark_of(e, 0);
   }
   /// A collective has failed before it had a number.
@@ -310,6 +315,7 @@ class SUCL_CORE_API issue_queue {
   void test_in_order();
   void give_up_mismatched(bool may_enter);
   void give_up_for(const error_info& why);
+  void call_back(const error_info& why, held_lock& lock);
   std::optional<error_info> find_ended();
   void check_ended_members();
   const op_request* oldest() const;
@@ -337,6 +343,7 @@ class SUCL_CORE_API issue_queue {
   std::uint64_t m_replays = 0;                   ///< collectives that were issued by a replay
   std::uint64_t m_replayed = 0;                  ///< and posted
   failure_state m_failures;
+  std::optional<error_info> m_called_back;  ///< why the caller inside a backend has to come out
   /// Since when the operation that comes next has been ready.
   std::pair<clock::time_point, clock::time_point> m_seen_ready;  ///< by when it was issued
   std::optional<clock::time_point> m_mismatch_seen;  ///< while a caller was inside a backend

@@ -15,12 +15,29 @@ void issue_queue::fail_all(const error_info& info) {
   if (!is_asked_for(info)) m_context.owner->note_failure(info);
   held_lock lock(m_mutex);
   if (m_failures.broken() || ended()) return;
+  call_back(info, lock);
+  if (m_failures.broken() || ended()) return;
   m_context.backends.abort();
   give_up(info);
   std::vector<op_request*> done;
   done.swap(m_done);
   lock.unlock();
   deliver(done);
+}
+
+// A caller that is inside a backend for a blocking call gives up between two calls there, where
+// nothing else uses the backend. One inside a library may not come out.
+void issue_queue::call_back(const error_info& why, held_lock& lock) {
+  constexpr auto longest = std::chrono::milliseconds(100);
+  const auto until = clock::now() + longest;
+  m_called_back = why;
+  backoff rest(0);
+  while (m_entered && m_inside.load(std::memory_order_relaxed) && clock::now() < until) {
+    lock.unlock();
+    rest.after(0);
+    lock.lock();
+  }
+  m_called_back.reset();
 }
 
 void issue_queue::abandon(const error_info& info) {

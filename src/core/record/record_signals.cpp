@@ -4,6 +4,7 @@
 
 #include "core/record/flight_recorder.hpp"
 
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 namespace sucl::core {
@@ -31,7 +33,8 @@ std::array g_signals{
     watched_signal{SIGSEGV, true}, watched_signal{SIGBUS, true},  watched_signal{SIGFPE, true},
     watched_signal{SIGILL, true},  watched_signal{SIGABRT, true}, watched_signal{SIGTERM, false},
     watched_signal{SIGINT, false}, watched_signal{SIGHUP, false}, watched_signal{SIGQUIT, false}};
-std::mutex g_mutex;  // of g_signals, but for the handler
+std::array<bool, NSIG> g_handled_before{};  // by the program, or what it had begun
+std::mutex g_mutex;                         // of both, but for the handler
 std::array<std::atomic<flight_recorder*>, 16> g_records;
 std::atomic<long> g_writer{0};  // the thread that writes them
 
@@ -69,6 +72,31 @@ bool is_own(const struct sigaction& a) {
   return (a.sa_flags & SA_SIGINFO) != 0 && a.sa_sigaction == write_and_end;
 }
 
+bool handles(const struct sigaction& a) {
+  const bool ignores = (a.sa_flags & SA_SIGINFO) == 0 && a.sa_handler == SIG_IGN;
+  return !is_default(a) && !ignores && !is_own(a);
+}
+
+bool is_raised_by_threads(int number) {
+  constexpr std::array all{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+  return std::find(all.begin(), all.end(), number) != all.end();
+}
+
+// Whether a handler is of the executable itself, not of a library.
+bool is_in_program(const struct sigaction& a) {
+  auto at = reinterpret_cast<std::uintptr_t>(a.sa_sigaction);
+  const auto look = [](dl_phdr_info* program, std::size_t, void* handler) {
+    const auto& where = *static_cast<const std::uintptr_t*>(handler);
+    const bool is_inside = std::any_of(
+        program->dlpi_phdr, program->dlpi_phdr + program->dlpi_phnum, [&](const auto& part) {
+          const std::uintptr_t begin = program->dlpi_addr + part.p_vaddr;
+          return part.p_type == PT_LOAD && where >= begin && where - begin < part.p_memsz;
+        });
+    return is_inside ? 1 : -1;  // the executable comes first
+  };
+  return dl_iterate_phdr(look, &at) == 1;
+}
+
 void take(watched_signal& s) {
   struct sigaction now{};
   if (s.taken || s.programs || sigaction(s.number, nullptr, &now) != 0) return;
@@ -92,10 +120,28 @@ void give_back(watched_signal& s) {
 
 void note_own_signals() noexcept {
   const std::lock_guard lock(g_mutex);
+  static bool noted = false;
+  for (int number = 1; number <= SIGRTMAX && !noted; ++number) {
+    struct sigaction now{};
+    if (sigaction(number, nullptr, &now) == 0 && handles(now))
+      g_handled_before[static_cast<std::size_t>(number)] = true;
+  }
+  noted = true;
   for (watched_signal& s : g_signals) {
     struct sigaction now{};
     if (!s.taken) s.programs = sigaction(s.number, nullptr, &now) != 0 || !is_default(now);
   }
+}
+
+bool program_handles_signals() noexcept {
+  const std::lock_guard lock(g_mutex);
+  for (int number = 1; number <= SIGRTMAX; ++number) {
+    struct sigaction now{};
+    if (is_raised_by_threads(number) || sigaction(number, nullptr, &now) != 0) continue;
+    if (handles(now) && (g_handled_before[static_cast<std::size_t>(number)] || is_in_program(now)))
+      return true;
+  }
+  return false;
 }
 
 void write_on_signals(flight_recorder& record) noexcept {

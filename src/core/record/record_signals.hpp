@@ -17,5 +17,8 @@ void note_own_signals() noexcept;
 void write_on_signals(flight_recorder& record) noexcept;
 /// No more, of this one. After the last one signals do again what they did.
 void forget_on_signals(flight_recorder& record) noexcept;
+/// Whether the program handles a signal that comes from outside: what was handled when the program
+/// began SuCL, or is by a function of its executable.
+bool program_handles_signals() noexcept;
 
 }  // namespace sucl::core
