@@ -29,6 +29,7 @@ using namespace std::chrono_literals;
 
 /// For so long rank 0 waits for a port that a connection of another process has. Connections that
 /// are over keep theirs for a minute.
+constexpr auto name_limit = 10s;  // for a service of names that does not answer
 constexpr auto busy_port_limit = 65s;
 
 /// The job as the core has described it.
@@ -190,7 +191,7 @@ int listen_for_ranks(const job_description& p, endpoint at, const std::string& h
 // Of the store's host. None where only other nodes know it.
 std::vector<endpoint> known_addresses(const job_description& p) {
   try {
-    return resolve(p.address, p.port);
+    return resolve_within(std::min<clock::duration>(p.timeout, name_limit), p.address, p.port);
   } catch (const problem&) {
     return {};
   }

@@ -28,7 +28,9 @@ void put_failure(const store_location& where, const problem& why) {
   const auto until = clock::now() + std::min<clock::duration>(where.timeout, report_limit);
   std::shared_ptr<store_server> server;
   const std::string& host = where.hosts.front();
-  const endpoint at = where.port == 0 ? endpoint_of(host) : resolve(host, where.port).front();
+  const endpoint at = where.port == 0
+                          ? endpoint_of(host)
+                          : resolve_within(until - clock::now(), host, where.port).front();
   if (is_of_this_machine(at) && !accepts_connections(at)) {
     if (where.port == 0) return;  // who has made an id serves until all ranks have come
     endpoint here = at.is_loopback() ? at : endpoint();

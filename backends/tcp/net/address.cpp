@@ -15,6 +15,7 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 namespace sucl::tcp {
 namespace {
@@ -166,7 +167,7 @@ endpoint endpoint_of(const std::string& text) {
   return e;
 }
 
-std::vector<endpoint> resolve(const std::string& host, std::uint16_t port) {
+std::vector<endpoint> resolve(const std::string& host, std::uint16_t port, std::string* later) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
@@ -179,14 +180,26 @@ std::vector<endpoint> resolve(const std::string& host, std::uint16_t port) {
     list.emplace_back(i->ai_addr);
     list.back().set_port(port);
   }
-  if (list.empty())
-    throw problem{
-        SUCL_ERROR_UNAVAILABLE,
-        "the name '" + host + "' of the machine that serves the rendezvous has no " +
-            "address here: " + (wrong != 0 ? gai_strerror(wrong) : "none of IPv4 or IPv6"),
-        "Give a name that every node can resolve, or an address in digits, in the "
-        "variable that names the machine (MASTER_ADDR, SUCL_TCP_ADDRESS)"};
-  return list;
+  if (!list.empty()) return list;
+  const std::string why =
+      "the name '" + host + "' of the machine that serves the rendezvous has " +
+      "no address here: " + (wrong != 0 ? gai_strerror(wrong) : "none of IPv4 or IPv6");
+  if (wrong != EAI_AGAIN || !later)
+    throw problem{SUCL_ERROR_UNAVAILABLE, why,
+                  "Give a name that every node can resolve, or an address in digits, in the "
+                  "variable that names the machine (MASTER_ADDR, SUCL_TCP_ADDRESS)"};
+  *later = why;
+  return {};
+}
+
+std::vector<endpoint> resolve_within(std::chrono::steady_clock::duration limit,
+                                     const std::string& host, std::uint16_t port) {
+  constexpr std::chrono::milliseconds pause{100};
+  std::string later;
+  for (const auto until = std::chrono::steady_clock::now() + limit;
+       std::chrono::steady_clock::now() < until; std::this_thread::sleep_for(pause))
+    if (auto list = resolve(host, port, &later); !list.empty()) return list;
+  return resolve(host, port);
 }
 
 bool means_loopback(const std::string& host) {

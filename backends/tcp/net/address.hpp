@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -43,8 +44,13 @@ std::string address_text(const endpoint& e);
 /// Of the texts above, or of an address alone; the family is 0 if it is none.
 endpoint endpoint_of(const std::string& text);
 
-/// Every address of a name or of an address in digits. Throws problem.
-std::vector<endpoint> resolve(const std::string& host, std::uint16_t port);
+/// Every address of a name or of an address in digits. Throws problem. Where the service of names
+/// does not answer for the moment and `later` is given, nothing is found and `later` says why.
+std::vector<endpoint> resolve(const std::string& host, std::uint16_t port,
+                              std::string* later = nullptr);
+/// The same, asking again for so long while the service does not answer.
+std::vector<endpoint> resolve_within(std::chrono::steady_clock::duration limit,
+                                     const std::string& host, std::uint16_t port);
 /// Whether a host is written as the local machine: localhost, 127.*, ::1.
 bool means_loopback(const std::string& host);
 

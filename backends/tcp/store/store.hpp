@@ -105,7 +105,7 @@ using wait_check = std::function<void()>;
 class tcp_store final : public key_value_store {
  public:
   /// `hosts` are names or addresses, with the same port, or addresses with ports of their own.
-  /// The server may not be there yet: it is tried until `wait` throws.
+  /// The server may not be there yet, nor the service of names: they are tried until `wait` throws.
   tcp_store(std::shared_ptr<reactor> loop, std::string secret, std::vector<std::string> hosts,
             std::uint16_t port, wait_check wait);
   ~tcp_store() override;
@@ -124,7 +124,7 @@ class tcp_store final : public key_value_store {
   class link;
   void leave();
   std::shared_ptr<link> try_addresses(std::string* why);
-  std::vector<endpoint> addresses() const;
+  std::vector<endpoint> addresses(std::string* later) const;
   bool await(clock::time_point until);
   std::optional<found> take_answer();
 

@@ -81,14 +81,15 @@ std::string tcp_store::location() const {
   return joined(m_hosts) + ", port " + std::to_string(m_port);
 }
 
-std::vector<endpoint> tcp_store::addresses() const {
+// `later`: why some are not known yet.
+std::vector<endpoint> tcp_store::addresses(std::string* later) const {
   std::vector<endpoint> list;
   for (const std::string& host : m_hosts) {
     if (const endpoint e = endpoint_of(host); e.family() != 0 && e.port() != 0) {
       list.push_back(e);
       continue;
     }
-    const auto more = resolve(host, m_port);
+    const auto more = resolve(host, m_port, later);
     list.insert(list.end(), more.begin(), more.end());
   }
   return list;
@@ -97,8 +98,9 @@ std::vector<endpoint> tcp_store::addresses() const {
 // Tries each address once. Throws where it makes no sense to try again.
 std::shared_ptr<tcp_store::link> tcp_store::try_addresses(std::string* why) {
   std::string reasons;
-  bool all_unauthenticated = true;
-  for (const endpoint& e : addresses()) {
+  const auto known = addresses(&reasons);
+  bool all_unauthenticated = reasons.empty();
+  for (const endpoint& e : known) {
     const auto made = std::make_shared<link>();
     std::unique_lock lock(m_loop->lock());
     made->at = std::make_shared<connection>(m_loop, m_secret, limits{2000ms, 5000ms, max_text});

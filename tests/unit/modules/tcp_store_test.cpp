@@ -9,12 +9,42 @@
 
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
+#include <mutex>
 #include <random>
+#include <string_view>
+#include <utility>
+
+namespace {
+
+// What the service of names answers to the next questions for names of this test; then it knows
+// that they are this machine.
+std::mutex g_names_mutex;
+std::deque<int> g_answers;
+int g_questions = 0;
+
+}  // namespace
+
+// Instead of the C library's.
+extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* wanted,
+                           addrinfo** found) {
+  const auto real = reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (!host || std::string_view(host) != "named.in.this.test")
+    return real(host, service, wanted, found);
+  const std::lock_guard lock(g_names_mutex);
+  ++g_questions;
+  if (g_answers.empty()) return real("127.0.0.1", service, wanted, found);
+  const int answer = g_answers.front();
+  g_answers.pop_front();
+  return answer;
+}
 
 namespace sucl {
 namespace {
@@ -136,6 +166,72 @@ TEST(tcp_identity, is_a_line_that_reads_back) {
 
 tcp::tcp_store client(const tcp_job& job) {
   return {job.loop(0), job.id().secret, job.id().hosts(), 0, [] {}};
+}
+
+// A store behind a name, for which the service of names gives these answers first.
+class named_store {
+ public:
+  explicit named_store(std::deque<int> answers) {
+    g_answers = std::move(answers);
+    g_questions = 0;
+    bool in_use = false;
+    const int socket = tcp::listen_at(m_at, &in_use);
+    m_server = tcp::store_server::start(m_job.loop(0), socket, m_job.id().secret);
+  }
+  ~named_store() { m_server->stop(); }
+  tcp::tcp_store client(tcp::wait_check wait) const {
+    return {m_job.loop(0), m_job.id().secret, {"named.in.this.test"}, m_at.port(), std::move(wait)};
+  }
+
+ private:
+  tcp_job m_job;
+  tcp::endpoint m_at = tcp::endpoint_of("127.0.0.1");
+  std::shared_ptr<tcp::store_server> m_server;
+};
+
+TEST(tcp_store, is_found_once_the_service_of_names_answers) {
+  const named_store named({EAI_AGAIN, EAI_AGAIN, EAI_AGAIN});
+  auto a = named.client([] {});
+  EXPECT_FALSE(a.put("k", "one"));
+  EXPECT_EQ(a.wait({"k"}, 0ms)->second, "one");
+  EXPECT_EQ(g_questions, 4);
+}
+
+TEST(tcp_store, is_not_looked_for_where_its_name_does_not_exist) {
+  const named_store named({EAI_NONAME});
+  auto a = named.client([] { FAIL() << "waits"; });
+  try {
+    a.connect();
+    FAIL();
+  } catch (const tcp::problem& p) {
+    EXPECT_NE(p.text.find("'named.in.this.test'"), std::string::npos) << p.text;
+  }
+  EXPECT_EQ(g_questions, 1);
+}
+
+TEST(tcp_store, says_at_the_end_of_the_wait_that_the_service_of_names_did_not_answer) {
+  const named_store named(std::deque<int>(1000, EAI_AGAIN));
+  auto a = named.client([] {
+    if (g_questions > 2) throw tcp::problem{SUCL_ERROR_TIMEOUT, "too late", ""};
+  });
+  try {
+    a.connect();
+    FAIL();
+  } catch (const tcp::problem& p) {
+    EXPECT_EQ(p.text.find("too late"), 0u);
+    EXPECT_NE(p.text.find("'named.in.this.test'"), std::string::npos) << p.text;
+    EXPECT_NE(p.text.find(gai_strerror(EAI_AGAIN)), std::string::npos) << p.text;
+  }
+  g_answers.clear();
+}
+
+TEST(tcp_address, of_a_name_is_asked_for_again_for_a_while) {
+  g_answers = {EAI_AGAIN, EAI_AGAIN};
+  EXPECT_TRUE(tcp::resolve_within(1h, "named.in.this.test", 1).front().is_loopback());
+  g_answers = {EAI_AGAIN};
+  EXPECT_THROW(tcp::resolve_within(0s, "named.in.this.test", 1), tcp::problem);
+  g_answers = {EAI_NONAME};
+  EXPECT_THROW(tcp::resolve_within(1h, "named.in.this.test", 1), tcp::problem);
 }
 
 TEST(tcp_store, keeps_what_was_put_first_and_wakes_who_waits) {
