@@ -6,10 +6,12 @@
 #include "base/log.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -28,6 +30,36 @@ std::int64_t steady_now() noexcept {
       .count();
 }
 
+namespace {
+
+int open_file(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor >= 0) return descriptor;
+  base::fail(errc::configuration,
+             "cannot write the trace file '" + path + "': " + std::strerror(errno),
+             "Name a file in an existing directory that this user may write to.");
+}
+
+// Opens the file, or one beside it where another process writes it: processes that have several
+// ranks number these otherwise than themselves, and may have communicators of both.
+int open_own(std::string& path) {
+  int descriptor = open_file(path);
+  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(descriptor);
+    const std::filesystem::path taken = path;
+    path = taken.parent_path() / (taken.stem().string() + ".process-" + std::to_string(getpid()) +
+                                  taken.extension().string());
+    base::log(base::log_level::warn, "trace", "another process writes '", taken.string(),
+              "', so this one's timeline is in '", path, "'");
+    descriptor = open_file(path);
+  }
+  if (ftruncate(descriptor, 0) != 0)  // as of a pipe
+    base::log(base::log_level::debug, "trace", "'", path, "' keeps what it has");
+  return descriptor;
+}
+
+}  // namespace
+
 trace_file& trace_file::at(const std::string& path) {
   static std::mutex mutex;
   // Never destroyed: a communicator may end after the statics of this library.
@@ -35,13 +67,10 @@ trace_file& trace_file::at(const std::string& path) {
   const std::lock_guard lock(mutex);
   const auto found = files.find(path);
   if (found != files.end()) return *found->second;
-  const int descriptor = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-  if (descriptor < 0)
-    base::fail(errc::configuration,
-               "cannot write the trace file '" + path + "': " + std::strerror(errno),
-               "Name a file in an existing directory that this user may write to.");
+  std::string own = path;
+  const int descriptor = open_own(own);
   auto& entry = files[path];
-  entry.reset(new trace_file(path, descriptor));
+  entry.reset(new trace_file(std::move(own), descriptor));
   return *entry;
 }
 

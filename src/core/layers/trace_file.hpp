@@ -20,7 +20,8 @@ std::int64_t steady_now() noexcept;
 /// One file of events, shared by the communicators of a process. Any thread.
 class trace_file {
  public:
-  /// The file of this path, emptied at the first call for it, and kept until the process ends.
+  /// The file of this path, emptied at the first call for it, and kept until the process ends. One
+  /// beside it, whose name has the number of this process, where another process has the file.
   /// Throws sucl::error (errc::configuration) if it cannot be written.
   static trace_file& at(const std::string& path);
 

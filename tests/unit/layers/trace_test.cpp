@@ -47,6 +47,36 @@ json events(const json& all, const std::string& phase) {
 
 core::trace_options options(const std::string& path, int rank) { return {path, rank, "recorder"}; }
 
+// Processes that have several ranks number these otherwise than themselves.
+TEST_F(trace, has_a_file_of_its_own_where_another_process_has_the_name) {
+  int opened[2], done[2];
+  ASSERT_EQ(pipe(opened) | pipe(done), 0);
+  const std::string name = path("t.1.json");
+  const pid_t other = fork();
+  ASSERT_GE(other, 0);
+  char byte = 0;
+  if (other == 0) {
+    core::trace_file& file = core::trace_file::at(name);
+    const bool told = write(opened[1], &byte, 1) == 1 && ::read(done[0], &byte, 1) == 1;
+    file.add(R"({"of": "the other"})");
+    file.flush();
+    _exit(told ? 0 : 1);
+  }
+  EXPECT_EQ(::read(opened[0], &byte, 1), 1);
+  core::trace_file& file = core::trace_file::at(name);
+  file.add(R"({"of": "this one"})");
+  file.flush();
+  EXPECT_EQ(write(done[1], &byte, 1), 1);
+  int status = -1;
+  EXPECT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  for (const int d : {opened[0], opened[1], done[0], done[1]}) close(d);
+  EXPECT_EQ(&core::trace_file::at(name), &file);
+  EXPECT_EQ(trace::read(name), json::parse(R"([{"of": "the other"}])"));
+  const std::string own = path("t.1.process-" + std::to_string(getpid()) + ".json");
+  EXPECT_EQ(trace::read(own), json::parse(R"([{"of": "this one"}])"));
+}
+
 TEST_F(trace, writes_operations_with_all_that_is_known) {
   run_ranks(1, [&](const sucl_comm_info& info) {
     recorder below;
