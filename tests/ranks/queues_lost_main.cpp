@@ -7,14 +7,19 @@
 //   oneself  a thread waits in one rank for the other one, for which it alone could act
 //   message  the same with a message to the other one
 //   helped   the same until another thread, which slept, acts for the other one
+//   dup      the same in dup(), of one rank alone
 //   slow     each rank has a thread, and one of them comes late
 //   asleep   the same, and that one waits until it is woken
+//   signal   the same, and a signal wakes it
 //   start    the last process is killed before it makes its ranks
 //   split    the last process is killed while others split a communicator
 //   work     the last process is killed while others wait for an operation of its ranks
 //   throw    an exception ends the runtime of the last process
 //   leave    the last process ends its runtime in good order, and lives on
 #include <sucl/sucl.hpp>
+
+#include <semaphore.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -95,6 +100,19 @@ void helped(std::unique_ptr<sucl::runtime>& rt) {
   other.join();
 }
 
+void dup(std::unique_ptr<sucl::runtime>& rt) {
+  auto mine = start(*rt);
+  sucl_test::printed_errors errors;
+  sucl::communicator copy;
+  std::thread other([&] {
+    errors.await("which rank " + std::to_string(mine.back().rank()) + " of its process has not");
+    copy = mine.back().dup();
+  });
+  auto own = mine.front().dup();
+  other.join();
+  meet({own, copy});
+}
+
 constexpr auto longer_than_searched = std::chrono::milliseconds(3500);
 
 void slow(std::unique_ptr<sucl::runtime>& rt) {
@@ -123,6 +141,24 @@ void asleep(std::unique_ptr<sucl::runtime>& rt) {
   goes.set_value();
   first.join();
   second.join();
+}
+
+sem_t g_signalled;
+
+void note_signal(int /*number*/) { sem_post(&g_signalled); }
+
+// All threads sleep until another one wakes them, but for the handler.
+void woken_by_signal(std::unique_ptr<sucl::runtime>& rt) {
+  auto mine = start(*rt);
+  sem_init(&g_signalled, 0, 0);
+  std::signal(SIGALRM, note_signal);
+  std::thread other([&] {
+    while (sem_wait(&g_signalled) != 0) continue;
+    sum(mine.back());
+  });
+  alarm(4);  // later than the search
+  sum(mine.front());
+  other.join();
 }
 
 void lose_at_start(std::unique_ptr<sucl::runtime>& rt) {
@@ -167,9 +203,17 @@ void leave(std::unique_ptr<sucl::runtime>& rt) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)(std::unique_ptr<sucl::runtime>&)> cases{
-      {"oneself", oneself},     {"message", message},   {"helped", helped},
-      {"slow", slow},           {"asleep", asleep},     {"start", lose_at_start},
-      {"split", lose_in_split}, {"work", lose_at_work}, {"throw", throw_at_work},
+      {"oneself", oneself},
+      {"message", message},
+      {"helped", helped},
+      {"dup", dup},
+      {"slow", slow},
+      {"asleep", asleep},
+      {"signal", woken_by_signal},
+      {"start", lose_at_start},
+      {"split", lose_in_split},
+      {"work", lose_at_work},
+      {"throw", throw_at_work},
       {"leave", leave}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;
