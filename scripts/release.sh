@@ -45,7 +45,7 @@ wrong() {
 }
 problems=$(wrong)
 if [[ -n $problems ]]; then
-  sed 's/^/release: /' <<<"$problems" >&2
+  while read -r line; do echo "release: $line" >&2; done <<<"$problems"
   exit 1
 fi
 echo "release: $version can be released from commit $(git rev-parse --short HEAD)"

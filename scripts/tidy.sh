@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 tidy=${SUCL_VENV:-$PWD/.venv}/bin/clang-tidy
 preset=tidy
 if [[ ${1:-} == --core ]]; then
-  preset=tidy-core
+  preset="tidy-core"
   shift
 fi
 build=build/$preset

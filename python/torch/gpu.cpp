@@ -40,11 +40,12 @@ c10::Stream track::current() const {
 void track::follow() {
   // The graph would have this one operation's numbers in it, and repeat them with each replay.
   if (is_capturing(current()))
-    throw failure(SUCL_ERROR_UNSUPPORTED,
-                  "a graph of the device, as of torch.cuda.graph, cannot capture an operation of the "
-                  "backend sucl",
-                  "End the capture before it and begin another one behind it, or use the backend "
-                  "nccl for what is captured");
+    throw failure(
+        SUCL_ERROR_UNSUPPORTED,
+        "a graph of the device, as of torch.cuda.graph, cannot capture an operation of the "
+        "backend sucl",
+        "End the capture before it and begin another one behind it, or use the backend "
+        "nccl for what is captured");
   m_before.record(current());
   m_before.block(m_stream);
 }

@@ -6,11 +6,8 @@
 #pragma once
 
 #include "base/sizes.hpp"
-#include "core/inspection/backend_queries.hpp"
-#include "core/inspection/call_agreement.hpp"
 #include "core/communicator/communicator_memory.hpp"
 #include "core/communicator/compiled_plans.hpp"
-#include "core/inspection/late_ranks.hpp"
 #include "core/communicator/shrinking.hpp"
 #include "core/communicator/tuning_state.hpp"
 #include "core/context/communicator_context.hpp"
@@ -20,6 +17,9 @@
 #include "core/fast_path/call_cache.hpp"
 #include "core/fast_path/prepared_calls.hpp"
 #include "core/fast_path/stream_path.hpp"
+#include "core/inspection/backend_queries.hpp"
+#include "core/inspection/call_agreement.hpp"
+#include "core/inspection/late_ranks.hpp"
 #include "core/queue/issue_queue.hpp"
 #include "core/support/forked.hpp"
 

@@ -50,8 +50,7 @@ bool stream_path::stages(const sucl_operation& message) {
               .reaches(SUCL_MEMORY_DEVICE);
 }
 
-std::optional<ticket> stream_path::issue(const sucl_operation& record,
-                                                   const layouts& layout) {
+std::optional<ticket> stream_path::issue(const sucl_operation& record, const layouts& layout) {
   end_postponed();
   const auto lock = m_queue.lock();
   m_queue.throw_if_ended();
