@@ -52,11 +52,13 @@ int main(int argc, char** argv) try {
 
     const sucl::partition before = balance.current();
     if (!balance.update(comm, seconds)) continue;
+    const auto moving = clock_type::now();
     const sucl::migration path{before, balance.current(), rank};
     std::vector<double> next(balance.current().count(rank));
     comm.blocking().alltoallv(mine.data(), path.send_counts, path.send_displs, next.data(),
                               path.recv_counts, path.recv_displs);
     mine.swap(next);
+    balance.note_move(comm, std::chrono::duration<double>(clock_type::now() - moving).count());
     ++moves;
   }
 

@@ -129,9 +129,8 @@ class balanced {
   void step() {
     if (m_steps++ == m_how.slow_from) m_solver->compute_times(turns());
     if (m_how.how != balance::dynamic || ++m_since < m_wait) return m_solver->step();
-    m_since = 0;
     const double seconds = m_context->time_computing([this] { m_solver->step(); });
-    const bool moves = m_balancer.update(m_context->world(), seconds);
+    const bool moves = m_balancer.update(m_context->world(), seconds, std::exchange(m_since, 0));
     m_wait = 1;
     if (!m_balancer.awaits_confirmation()) {
       m_interval = std::min(2 * m_interval, longest_interval);
@@ -144,7 +143,10 @@ class balanced {
       renew();
       m_solver->go_on(*before);
     }
-    m_moving += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    const double took =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    m_balancer.note_move(m_context->world(), took);
+    m_moving += took;
     m_moves.push_back(m_steps);
   }
 

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace sucl {
@@ -114,10 +115,15 @@ class SUCL_CORE_API measured_speeds {
   const std::vector<double>& known() const { return m_speeds; }
   /// Those that are not known yet count as the others do on average.
   std::vector<double> complete() const;
+  void check(const std::vector<double>& seconds, int steps) const;
   void note(const std::vector<double>& seconds, const counts& work);
-  /// Whether work moves if the slowest rank takes so long now, and would then.
-  bool is_worth_it(double now, double then);
-  bool awaits_confirmation() const { return m_agreeing > 0 || m_surprises > 0; }
+  /// Whether work moves if the slowest rank has taken so long in each of the last `steps`, and
+  /// would then.
+  bool is_worth_it(double now, double then, int steps);
+  void note_move(const std::vector<double>& seconds);
+  bool awaits_confirmation() const {
+    return (m_agreeing > 0 && m_agreeing < m_how.confirmations) || m_surprises > 0;
+  }
 
  private:
   balance_options m_how;
@@ -125,6 +131,10 @@ class SUCL_CORE_API measured_speeds {
   std::vector<bool> m_surprised;  // by the last measurement of a rank, far from its average
   int m_surprises = 0;            // ranks of which that is so
   int m_agreeing = 0;             // updates in a row that would move work
+  double m_lost = 0;              // seconds that their shares would have saved in these steps
+  double m_cost = 0;              // seconds of the last move
+  std::int64_t m_since = 0;       // steps since then
+  bool m_changed = false;         // a rank's speed, since when shares have lost time
 };
 
 /// The time of every rank.
@@ -139,7 +149,12 @@ std::vector<double> times_of_ranks(const Communicator& all, double mine) {
 /// @endcond
 
 /// Decides from measured times when to partition anew. Every rank has one, and passes the same
-/// numbers to it.
+/// numbers to it. Where it knows what a move takes it moves work once the present shares have lost
+/// as much time: then moves and losses together take at most twice of what they would if it was
+/// known how long the program goes on. (The rule for renting or buying: Karlin, Manasse, Rudolph,
+/// Sleator, "Competitive snoopy caching", Algorithmica 3, 1988.) Where a rank has become 1.5 times
+/// slower or faster, as two measurements in a row say, it is taken to stay so for as long as the
+/// shares have: then work moves at once if that saves more than a move takes.
 class SUCL_CORE_API balancer {
  public:
   /// Throws errc::invalid_argument for options out of range.
@@ -152,15 +167,25 @@ class SUCL_CORE_API balancer {
   /// said the same: then measure again at once.
   [[nodiscard]] bool awaits_confirmation() const { return m_speeds.awaits_confirmation(); }
 
-  /// Each rank's time for its own work in a step, without what it has waited for others. Whether
-  /// current() has changed: then migrate, before the next step. Throws errc::invalid_count for the
-  /// wrong number of times, errc::invalid_argument for one that is negative or not finite.
-  bool update(const std::vector<double>& seconds);
+  /// Each rank's time for its own work in a step, without what it has waited for others, and how
+  /// many steps there have been since the last update. Whether current() has changed: then migrate,
+  /// before the next step. Throws errc::invalid_count for the wrong number of times,
+  /// errc::invalid_argument for one that is negative or not finite, and for less than one step.
+  bool update(const std::vector<double>& seconds, int steps = 1);
 
   /// The same from this rank's time. Collective over a communicator of as many ranks.
   template <class Communicator>
-  bool update(const Communicator& all, double seconds) {
-    return update(detail::times_of_ranks(all, seconds));
+  bool update(const Communicator& all, double seconds, int steps = 1) {
+    return update(detail::times_of_ranks(all, seconds), steps);
+  }
+
+  /// How long the move that an update has asked for has taken, each rank's seconds, of which the
+  /// longest counts. Until it is known, or for 0, moves count as free. Throws as update().
+  void note_move(const std::vector<double>& seconds);
+  /// The same from this rank's time. Collective.
+  template <class Communicator>
+  void note_move(const Communicator& all, double seconds) {
+    note_move(detail::times_of_ranks(all, seconds));
   }
 
  private:
@@ -179,10 +204,15 @@ class SUCL_CORE_API box_balancer {
   [[nodiscard]] const std::vector<double>& speeds() const { return m_speeds.known(); }
   /// As those of balancer, all that follow.
   [[nodiscard]] bool awaits_confirmation() const { return m_speeds.awaits_confirmation(); }
-  bool update(const std::vector<double>& seconds);
+  bool update(const std::vector<double>& seconds, int steps = 1);
   template <class Communicator>
-  bool update(const Communicator& all, double seconds) {
-    return update(detail::times_of_ranks(all, seconds));
+  bool update(const Communicator& all, double seconds, int steps = 1) {
+    return update(detail::times_of_ranks(all, seconds), steps);
+  }
+  void note_move(const std::vector<double>& seconds);
+  template <class Communicator>
+  void note_move(const Communicator& all, double seconds) {
+    note_move(detail::times_of_ranks(all, seconds));
   }
 
  private:

@@ -50,7 +50,7 @@ std::vector<double> measured_speeds::complete() const {
   return all;
 }
 
-void measured_speeds::note(const std::vector<double>& seconds, const counts& work) {
+void measured_speeds::check(const std::vector<double>& seconds, int steps) const {
   if (seconds.size() != m_speeds.size())
     base::fail(
         errc::invalid_count,
@@ -61,6 +61,12 @@ void measured_speeds::note(const std::vector<double>& seconds, const counts& wor
       base::fail(errc::invalid_argument,
                  "the time of rank " + std::to_string(r) + " is " + std::to_string(seconds[r]),
                  "Measure with a clock that is steady");
+  if (steps < 1)
+    base::fail(errc::invalid_argument, std::to_string(steps) + " steps since the last update",
+               "Pass how many there have been, the measured one included");
+}
+
+void measured_speeds::note(const std::vector<double>& seconds, const counts& work) {
   m_surprises = 0;
   for (std::size_t r = 0; r < seconds.size(); ++r) {
     if (work[r] == 0 || !(seconds[r] > 0)) continue;  // nothing to learn
@@ -68,16 +74,31 @@ void measured_speeds::note(const std::vector<double>& seconds, const counts& wor
     const bool far = before > 0 && (measured > 1.5 * before || before > 1.5 * measured);
     const bool changed = before == 0 || (far && m_surprised[r]);
     m_speeds[r] = changed ? measured : m_how.smoothing * measured + (1 - m_how.smoothing) * before;
+    m_changed = m_changed || (far && changed);
     m_surprised[r] = far && !changed;
     m_surprises += m_surprised[r];
   }
 }
 
-bool measured_speeds::is_worth_it(double now, double then) {
-  m_agreeing = then < now * (1 - m_how.threshold) ? m_agreeing + 1 : 0;
-  if (m_agreeing < m_how.confirmations) return false;
+bool measured_speeds::is_worth_it(double now, double then, int steps) {
+  m_since += steps;
+  const bool agrees = then < now * (1 - m_how.threshold);
+  m_agreeing = agrees ? m_agreeing + 1 : 0;
+  m_lost = agrees ? m_lost + (now - then) * steps : 0;
+  m_changed = m_changed && agrees;
+  // A rank that has become another speed is taken to stay so for as long as the shares have.
+  const double lost = m_changed ? (now - then) * static_cast<double>(m_since) : m_lost;
+  if (m_agreeing < m_how.confirmations || lost < m_cost) return false;
   m_agreeing = 0;
+  m_since = 0;
+  m_lost = 0;
+  m_changed = false;
   return true;
+}
+
+void measured_speeds::note_move(const std::vector<double>& seconds) {
+  check(seconds, 1);
+  m_cost = *std::max_element(seconds.begin(), seconds.end());
 }
 
 }  // namespace detail
@@ -85,12 +106,15 @@ bool measured_speeds::is_worth_it(double now, double then) {
 balancer::balancer(partition start, const balance_options& how)
     : m_current(std::move(start)), m_speeds(m_current.ranks(), how) {}
 
-bool balancer::update(const std::vector<double>& seconds) {
+void balancer::note_move(const std::vector<double>& seconds) { m_speeds.note_move(seconds); }
+
+bool balancer::update(const std::vector<double>& seconds, int steps) {
+  m_speeds.check(seconds, steps);
   m_speeds.note(seconds, m_current.counts_of_ranks());
   const auto speeds = m_speeds.complete();
   const balance_options& how = m_speeds.options();
   auto next = partition::by_speed(m_current.size(), speeds, how.unit, how.least);
-  if (!m_speeds.is_worth_it(slowest(m_current, speeds), slowest(next, speeds))) return false;
+  if (!m_speeds.is_worth_it(slowest(m_current, speeds), slowest(next, speeds), steps)) return false;
   m_current = std::move(next);
   return true;
 }

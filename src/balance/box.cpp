@@ -104,7 +104,10 @@ box_balancer::box_balancer(const std::array<std::size_t, 3>& cells, const std::a
       m_current(box_partition::by_speed(cells, grid, speeds, how.least)),
       m_speeds(static_cast<int>(speeds.size()), how) {}
 
-bool box_balancer::update(const std::vector<double>& seconds) {
+void box_balancer::note_move(const std::vector<double>& seconds) { m_speeds.note_move(seconds); }
+
+bool box_balancer::update(const std::vector<double>& seconds, int steps) {
+  m_speeds.check(seconds, steps);
   counts work;
   for (std::size_t r = 0; r < m_speeds.known().size(); ++r) {
     const grid_position at = position_of(static_cast<int>(r), m_grid);
@@ -114,7 +117,8 @@ bool box_balancer::update(const std::vector<double>& seconds) {
   m_speeds.note(seconds, work);
   const auto speeds = m_speeds.complete();
   auto next = box_partition::by_speed(m_cells, m_grid, speeds, m_speeds.options().least);
-  if (!m_speeds.is_worth_it(slowest(m_current, m_grid, speeds), slowest(next, m_grid, speeds)))
+  if (!m_speeds.is_worth_it(slowest(m_current, m_grid, speeds), slowest(next, m_grid, speeds),
+                            steps))
     return false;
   m_current = std::move(next);
   return true;

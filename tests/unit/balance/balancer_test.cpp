@@ -107,6 +107,83 @@ TEST(balancer_of, says_when_it_awaits_a_confirmation) {
   EXPECT_TRUE(boxes.awaits_confirmation());
 }
 
+// Equal speeds would save a second in each step, and a move takes five.
+TEST(balancer_of, moves_once_shares_have_lost_as_much_as_a_move_takes) {
+  balancer b(partition(sucl::counts{3000, 1000}));
+  b.note_move({2, 5});
+  for (int n = 0; n < 4; ++n) {
+    EXPECT_FALSE(b.update({3, 1})) << n;
+    EXPECT_EQ(b.awaits_confirmation(), n == 0) << n;
+  }
+  EXPECT_TRUE(b.update({3, 1}));
+  balancer seldom(partition(sucl::counts{3000, 1000}));
+  seldom.note_move({2, 5});
+  EXPECT_FALSE(seldom.update({3, 1}, 1));
+  EXPECT_TRUE(seldom.update({3, 1}, 8)) << "the steps in between have lost time as well";
+  sucl::box_balancer boxes({40, 10, 10}, {2, 1, 1}, {3, 1});
+  boxes.note_move({5, 0});
+  for (int n = 0; n < 4; ++n) EXPECT_FALSE(boxes.update({3, 1})) << n;
+  EXPECT_TRUE(boxes.update({3, 1}));
+}
+
+// A device that slows down after many steps, though a move takes as long as several of them save.
+TEST(balancer_of, does_not_wait_for_losses_where_a_speed_changes) {
+  balancer b(partition::by_speed(256, {255, 1}));
+  b.note_move({5e-3, 5e-3});
+  const auto waited = [&] {
+    int steps = 0;
+    while (!b.update({2.6e-3, 0.09e-3}) && steps < 20) ++steps;
+    return steps;
+  };
+  for (int n = 0; n < 100; ++n) EXPECT_FALSE(b.update({0.13e-3, 0.09e-3}));
+  EXPECT_LE(waited(), 2);
+  balancer soon(partition::by_speed(256, {255, 1}));
+  soon.note_move({5e-3, 5e-3});
+  for (int n = 0; n < 2; ++n) EXPECT_FALSE(soon.update({0.13e-3, 0.09e-3}));
+  std::swap(b, soon);
+  EXPECT_GE(waited(), 3) << "it may change again as soon";
+}
+
+// What is lost now and then is forgotten: it is noise.
+TEST(balancer_of, does_not_sum_up_what_later_steps_do_not_lose) {
+  balance_options at_once;
+  at_once.smoothing = 1;
+  balancer b(partition(2000, 2), at_once);
+  b.note_move({3, 3});
+  for (int n = 0; n < 100; ++n) {
+    EXPECT_FALSE(b.update({1.3, 1})) << n;
+    EXPECT_FALSE(b.update({1.3, 1})) << n;
+    EXPECT_FALSE(b.update({1, 1})) << n;
+  }
+}
+
+// Speeds that change at random, but not at once by much: what moves and wrong shares take together
+// is little where a move takes little, and not much more than twice of what wrong shares would take
+// without any.
+TEST(balancer_of, moves_that_take_long_do_not_cost_more_than_they_save) {
+  std::mt19937 random(5);
+  for (const double cost : {0.0, 500.0, 5000.0, 500000.0}) {
+    balancer b(partition(1000, 2));
+    const partition first = b.current();
+    std::vector<double> speeds{1, 1};
+    double taken = 0, without = 0, best = 0;
+    for (int n = 0; n < 2000; ++n) {
+      if (n % 50 == 0) speeds[0] = std::uniform_real_distribution<double>(0.8, 1.2)(random);
+      taken += slowest(b.current(), speeds);
+      without += slowest(first, speeds);
+      best += slowest(partition::by_speed(1000, speeds), speeds);
+      if (!b.update(times(b.current(), speeds, 0.05, random))) continue;
+      b.note_move({cost, cost});
+      taken += cost;
+    }
+    if (cost == 0) {
+      EXPECT_LE(taken, 1.1 * best);
+    }
+    // What the first move takes is not known before, and the times are not exact.
+    EXPECT_LE(taken - best, 2.5 * (without - best) + cost) << cost;
+  }
+}
+
 TEST(balancer_of, a_rank_without_work_gets_some_to_be_measured) {
   std::mt19937 random(4);
   const std::vector<double> speeds{1, 1, 2};
@@ -153,6 +230,9 @@ TEST(balancer_of, refuses_what_is_no_time) {
     } catch (const sucl::error& e) {
       EXPECT_TRUE(e.code() == errc::invalid_count || e.code() == errc::invalid_argument);
     }
+  EXPECT_THROW(b.update({1, 1}, 0), sucl::error);
+  EXPECT_THROW(b.note_move({1}), sucl::error);
+  EXPECT_THROW(b.note_move({1, -1}), sucl::error);
   for (const balance_options& bad :
        {balance_options{0, 0.05, 2, 1, 1}, balance_options{0.5, 1, 2, 1, 1},
         balance_options{0.5, 0.05, 0, 1, 1}, balance_options{0.5, 0.05, 2, 0, 1}})
