@@ -27,9 +27,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// For so long rank 0 asks for its own addresses where the service of names does not answer.
+constexpr auto name_limit = 10s;
 /// For so long rank 0 waits for a port that a connection of another process has. Connections that
 /// are over keep theirs for a minute.
-constexpr auto name_limit = 10s;  // for a service of names that does not answer
 constexpr auto busy_port_limit = 65s;
 
 /// The job as the core has described it.
