@@ -28,7 +28,7 @@ if [[ ${1:-} == --since ]]; then
   }
 fi
 mkdir -p "$build"
-cmake --preset "$preset" >"$build/configure.log" 2>&1 || {
+cmake --fresh --preset "$preset" >"$build/configure.log" 2>&1 || {
   cat "$build/configure.log"
   exit 1
 }
