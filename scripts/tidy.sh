@@ -77,6 +77,13 @@ if [[ -n $since ]]; then
   sets=(${chosen[@]+"${chosen[@]}"})
 fi
 
+# What is built of other projects' sources is theirs.
+own=()
+for set in "${sets[@]}"; do
+  if grep -qv '^\.venv/' < <(members "$set"); then own+=("$set"); fi
+done
+sets=(${own[@]+"${own[@]}"})
+
 # Warnings of the compiler itself are for the build.
 if ((${#sets[@]})); then
   printf '%s\0' "${sets[@]}" |

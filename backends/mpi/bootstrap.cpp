@@ -179,10 +179,10 @@ sucl_status at_finalize(void (*function)(void*), void* arg) {
     if (status != SUCL_SUCCESS) return status;
     status = check(MPI_Comm_set_attr(MPI_COMM_SELF, key, hook.get()), "MPI_Comm_set_attr");
     if (status == SUCL_SUCCESS) {
-      hook.release();
+      (void)hook.release();
       ++hooks_to_run;
     }
-    (void)MPI_Comm_free_keyval(&key);  // MPI keeps it until the attribute is gone
+    MPI_Comm_free_keyval(&key);  // MPI keeps it until the attribute is gone
     return status;
   });
 }

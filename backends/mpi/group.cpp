@@ -353,12 +353,12 @@ sucl_status make_native(const sucl_core* core, sucl_group& group) {
 void free_group(sucl_group* group) {
   // Messages that were not read yet are MPI's from here on: their memory stays.
   for (auto& l : group->sent) {
-    (void)MPI_Request_free(&l->handle);
-    l.release();
+    MPI_Request_free(&l->handle);
+    (void)l.release();
   }
   if (group->incoming) {
-    (void)MPI_Request_free(&group->incoming->handle);
-    group->incoming.release();
+    MPI_Request_free(&group->incoming->handle);
+    (void)group->incoming.release();
   }
   if (group->own.comm != MPI_COMM_NULL && !group->own.broken) MPI_Comm_free(&group->own.comm);
   // Where an exchange is in flight its messages may still come: no other exchange gets their tag.

@@ -56,6 +56,7 @@ struct passed_on {
 /// The profiling name of a function that the interposer has. Tools and Fortran's modules call it to
 /// complete what SuCL executes, or to end MPI, so it must reach SuCL. Calls that SuCL has passed on
 /// go to the library. To be used after the function itself.
+// NOLINTBEGIN(bugprone-macro-parentheses): they would be part of the declaration.
 #define SUCL_PROFILED(name, parameters, arguments)                                               \
   extern "C"                                                                                     \
       __attribute__((visibility("hidden"), alias("MPI_" #name))) int sucl_own_##name parameters; \
@@ -64,3 +65,4 @@ struct passed_on {
     const sucl::interposer::profiled by_that_name;                                               \
     return sucl_own_##name arguments;                                                            \
   }
+// NOLINTEND(bugprone-macro-parentheses)
