@@ -360,7 +360,7 @@ json probe_module(const words& arguments, const variable_changes& variables) {
     return {{"found", false},
             {"problem",
              as_problem("it did not answer within " + std::to_string(probe_limit.count()) + " s")}};
-  const json answer = json::parse(child.output, nullptr, false);
+  json answer = json::parse(child.output, nullptr, false);
   if (child.code == 0 && answer.is_object()) return answer;
   const std::string words = child.errors.substr(0, child.errors.find('\n'));
   return {

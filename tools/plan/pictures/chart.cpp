@@ -98,11 +98,13 @@ std::string draw(const std::vector<chart>& charts) {
   double widest = 0;
   for (const chart& c : charts) widest = std::max(widest, full_width(c));
   const auto columns = static_cast<double>(std::min<std::size_t>(charts.size(), 2));
-  const auto rows = static_cast<double>((charts.size() + 1) / 2);
-  svg out(columns * widest, rows * full_height);
-  for (std::size_t i = 0; i < charts.size(); ++i)
-    draw_at(out, charts[i], chart_margin + static_cast<double>(i % 2) * widest,
-            40 + static_cast<double>(i / 2) * full_height);
+  const std::size_t rows = (charts.size() + 1) / 2;
+  svg out(columns * widest, static_cast<double>(rows) * full_height);
+  for (std::size_t i = 0; i < charts.size(); ++i) {
+    const std::size_t column = i % 2, row = i / 2;
+    draw_at(out, charts[i], chart_margin + static_cast<double>(column) * widest,
+            40 + static_cast<double>(row) * full_height);
+  }
   return out.finish();
 }
 
