@@ -12,15 +12,8 @@
 # arguments. Exit status 77: this cannot be done here; the last line says why.
 set -euo pipefail
 
-if [[ ${SUCL_TEST_HIDDEN:-} != 1 ]]; then
-  options=(--mount)
-  [[ $(id -u) = 0 ]] || options+=(--map-root-user)
-  if ! unshare "${options[@]}" true 2>/dev/null; then
-    echo "skipped: there are no mount namespaces for this user"
-    exit 77
-  fi
-  exec env SUCL_TEST_HIDDEN=1 unshare "${options[@]}" "$0" "$@"
-fi
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/hidden.sh"
 
 prefix=$1 source=$2 build=$3 venv=$4 cmake=$5 programs=()
 [[ -z ${6:-} ]] || mapfile -t programs <"$6"
