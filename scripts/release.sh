@@ -7,8 +7,8 @@
 #
 #   release.sh           checks the commit and builds the files
 #   release.sh --check   checks alone
-#   release.sh --twice   also builds the libraries a second time, in another folder and a day later,
-#                        and compares the bytes of both
+#   release.sh --twice   also builds the programs, libraries and modules a second time, in another
+#                        folder, and compares the bytes of both
 #
 # A commit is one to be released where its tree has no changes, and the version in
 # include/sucl/version.hpp is that of CHANGELOG.md, with a date, of CITATION.cff and of the recipes.

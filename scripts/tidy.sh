@@ -79,7 +79,7 @@ fi
 
 # What is built of other projects' sources is theirs.
 own=()
-for set in "${sets[@]}"; do
+for set in ${sets[@]+"${sets[@]}"}; do
   if grep -qv '^\.venv/' < <(members "$set"); then own+=("$set"); fi
 done
 sets=(${own[@]+"${own[@]}"})
