@@ -150,11 +150,11 @@ std::vector<double> times_of_ranks(const Communicator& all, double mine) {
 
 /// Decides from measured times when to partition anew. Every rank has one, and passes the same
 /// numbers to it. Where it knows what a move takes it moves work once the present shares have lost
-/// as much time: then moves and losses together take at most twice of what they would if it was
-/// known how long the program goes on. (The rule for renting or buying: Karlin, Manasse, Rudolph,
-/// Sleator, "Competitive snoopy caching", Algorithmica 3, 1988.) Where a rank has become 1.5 times
-/// slower or faster, as two measurements in a row say, it is taken to stay so for as long as the
-/// shares have: then work moves at once if that saves more than a move takes.
+/// as much time: then moves and losses together take about twice, at most, of what they would if it
+/// was known how long the program goes on. (The rule for renting or buying: Karlin, Manasse,
+/// Rudolph, Sleator, "Competitive snoopy caching", Algorithmica 3, 1988.) Where a rank has
+/// become 1.5 times slower or faster, as two measurements in a row say, it is taken to stay so for
+/// as long as the shares have: then work moves at once if that saves more than a move takes.
 class SUCL_CORE_API balancer {
  public:
   /// Throws errc::invalid_argument for options out of range.
