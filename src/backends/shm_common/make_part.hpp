@@ -20,7 +20,7 @@ namespace sucl::core {
 /// because MPI supports everything that these backends do. Collective.
 template <class Make>
 backend_comm make_shared_part(backend_creation& c, std::string* why, const Make& make) {
-  placement where{c.rank(),         c.size(), c.where.node_of, {}, c.where.oversubscribed,
+  placement where{c.rank(),         c.size(), c.where.node_of, {}, c.where.oversubscribed(),
                   c.around.compared};
   *why = c.make_transports(where.transports);
   if (!why->empty()) return {};

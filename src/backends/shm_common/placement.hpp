@@ -19,7 +19,8 @@ inline int count_nodes(std::vector<int> node_of) {
   return static_cast<int>(std::unique(node_of.begin(), node_of.end()) - node_of.begin());
 }
 
-/// The ranks of a communicator, as the executor sees them. The same on every rank but for `rank`.
+/// The ranks of a communicator, as the executor sees them. The same on every rank but for `rank`
+/// and `threads`.
 struct placement {
   int rank = 0;
   int size = 1;
@@ -28,6 +29,7 @@ struct placement {
   std::vector<transport> transports;
   bool oversubscribed = false;  ///< on some machine ranks have to share processors
   bool compared = false;        ///< what ranks have called is compared above the backend
+  int threads = 1;              ///< of this process that share a long copy, where there are several
 
   bool near(int peer) const {
     return node_of[static_cast<std::size_t>(peer)] == node_of[static_cast<std::size_t>(rank)];

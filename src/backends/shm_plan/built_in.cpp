@@ -5,8 +5,14 @@
 #include "backends/shm_common/make_part.hpp"
 #include "backends/shm_plan/backend.hpp"
 #include "backends/shm_plan/plans/custom_plan.hpp"
+#include "base/bounds.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "core/host_ops/helper_threads.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/backend_creation.hpp"
+
+#include <algorithm>
 
 namespace sucl::core {
 namespace {
@@ -25,6 +31,22 @@ std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope)
   if (what == SUCL_KIND_BROADCAST && !scope.reads && !scope.mixed)
     return {{0, 32u << 10}, {8u << 20, most}};
   return {{}};
+}
+
+// How many threads of this rank share a long copy. By default at most half of the processors that
+// it has, as its device computes meanwhile, and no more than a memory needs.
+int threads_of(const backend_creation& c) {
+  constexpr int enough = 4;
+  std::uint64_t threads = 0;
+  for (const auto& [key, value] : c.entry_of(plan_backend_name)->settings) {
+    if (key != "threads")
+      base::fail(errc::configuration, "backend plan does not understand " + key + " = " + value,
+                 "It knows threads, a number");
+    threads = base::parse_number(value);
+    base::check_bounds("backend plan", key, threads, {0, helper_threads::max});
+  }
+  if (threads > 0) return static_cast<int>(threads);
+  return std::clamp(c.where.processors_per_rank / 2, 1, enough);
 }
 
 struct own_draft final : plan_draft {
@@ -97,7 +119,9 @@ class plan_built_in_backend final : public built_in_backend {
 
   backend_instance create(backend_creation& c, std::string* why) const override {
     backend_instance made;
+    const int threads = threads_of(c);
     made.via = make_shared_part(c, why, [&](placement where, bool reads) {
+      where.threads = threads;
       const backend_comm plans =
           make_plan_comm(c.memory_provider, std::move(where), why, c.around.tuned, c.strict());
       if (plans.table && reads) allow_reads(plans);

@@ -176,15 +176,16 @@ std::vector<rank_record> records_of(const std::vector<std::string>& texts) {
 }
 
 // Counts ranks by machine, not by node: several nodes may be declared on one machine.
-bool are_oversubscribed(const std::vector<rank_record>& records) {
+int processors_per_rank(const std::vector<rank_record>& records) {
   std::map<std::string, std::pair<processor_set, std::size_t>> machines;
   for (const rank_record& r : records) {
     auto& [together, ranks] = machines[r.machine];
     together.add(processor_set::of(r.processors));
     ++ranks;
   }
-  return std::any_of(machines.begin(), machines.end(),
-                     [](const auto& m) { return m.second.first.count() < m.second.second; });
+  std::size_t fewest = processor_set::most;
+  for (const auto& [machine, m] : machines) fewest = std::min(fewest, m.first.count() / m.second);
+  return static_cast<int>(fewest);
 }
 
 }  // namespace
@@ -196,7 +197,7 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
   check_settings(oob, self.settings, hashes);
   topology t;
   t.rank = rank;
-  t.oversubscribed = are_oversubscribed(records);
+  t.processors_per_rank = processors_per_rank(records);
   std::map<std::pair<std::string, std::string>, int> nodes;
   std::map<std::tuple<int, std::string, std::string>, int> islands;
   std::map<int, int> on_node;

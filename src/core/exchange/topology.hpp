@@ -43,7 +43,9 @@ struct topology {
   int local_size = 1;
   bool device_memory_everywhere_on_host = true;
   std::vector<int> world_ranks;  ///< of the processes in the job, one entry a rank
-  bool oversubscribed = false;   ///< on some machine the ranks have fewer processors than they are
+  int processors_per_rank = 0;   ///< of the machine with the fewest
+  /// On some machine the ranks have fewer processors than they are.
+  bool oversubscribed() const { return processors_per_rank == 0; }
 
   /// Some node has several islands: what is between them goes through memory of the host.
   bool mixed() const { return islands > nodes; }

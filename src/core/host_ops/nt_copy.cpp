@@ -55,19 +55,27 @@ void copy_nontemporal(void* to, const void* from, std::uint64_t bytes) noexcept 
 
 #endif
 
-void nt_store_policy::copy(void* to, const void* from, std::uint64_t bytes) noexcept {
-  using clock = std::chrono::steady_clock;
+nt_store_policy::mode nt_store_policy::next(std::uint64_t bytes) noexcept {
   const bool is_long = bytes >= min_timed_bytes;
-  if (is_long && m_until_trial-- <= 0) {
-    const auto begin = clock::now();
-    std::memcpy(to, from, bytes);
-    note(bytes, clock::now() - begin);
-  } else if (past_caches_for(bytes)) {
-    if (!is_long) --m_short_left;
-    copy_nontemporal(to, from, bytes);
-  } else {
-    std::memcpy(to, from, bytes);
+  if (is_long && m_until_trial-- <= 0) return mode::timed;
+  if (!past_caches_for(bytes)) return mode::ordinary;
+  if (!is_long) --m_short_left;
+  return mode::nontemporal;
+}
+
+void nt_store_policy::copy(void* to, const void* from, std::uint64_t bytes) noexcept {
+  switch (next(bytes)) {
+    case mode::ordinary: std::memcpy(to, from, bytes); break;
+    case mode::nontemporal: copy_nontemporal(to, from, bytes); break;
+    case mode::timed: copy_timed(to, from, bytes);
   }
+}
+
+void nt_store_policy::copy_timed(void* to, const void* from, std::uint64_t bytes) noexcept {
+  using clock = std::chrono::steady_clock;
+  const auto begin = clock::now();
+  std::memcpy(to, from, bytes);
+  note(bytes, clock::now() - begin);
 }
 
 // Near each other, two cores took lines over at 20 to 40 GB/s, far from each other at 3, and

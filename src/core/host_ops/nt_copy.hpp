@@ -31,6 +31,12 @@ class SUCL_CORE_API nt_store_policy {
   /// Copies; otherwise as copy_nontemporal().
   void copy(void* to, const void* from, std::uint64_t bytes) noexcept;
 
+  /// How copy() does the next one of so many bytes. A timed one is for copy_timed().
+  enum class mode { ordinary, nontemporal, timed };
+  mode next(std::uint64_t bytes) noexcept;
+  /// An ordinary copy by the calling thread alone, which is noted.
+  void copy_timed(void* to, const void* from, std::uint64_t bytes) noexcept;
+
   /// Takes an ordinary copy into account that took so long.
   void note(std::uint64_t bytes, std::chrono::nanoseconds took) noexcept;
   /// Whether cache-line transfers are slow at present, so that copies are non-temporal,

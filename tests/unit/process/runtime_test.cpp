@@ -364,12 +364,12 @@ TEST(runtime, bound_ranks_have_processors_of_their_own) {
     EXPECT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
   };
   run(2, settings(), [&](process&, communicator& c) {
-    EXPECT_FALSE(c.where().oversubscribed);
+    EXPECT_FALSE(c.where().oversubscribed());
     bind(processors[static_cast<std::size_t>(c.rank())]);
-    EXPECT_FALSE(c.split(0, 0, {})->where().oversubscribed);
+    EXPECT_FALSE(c.split(0, 0, {})->where().oversubscribed());
     bind(processors[1]);
-    EXPECT_TRUE(c.split(0, 0, {})->where().oversubscribed);
-    EXPECT_FALSE(c.split(c.rank(), 0, {})->where().oversubscribed);
+    EXPECT_TRUE(c.split(0, 0, {})->where().oversubscribed());
+    EXPECT_FALSE(c.split(c.rank(), 0, {})->where().oversubscribed());
   });
 }
 

@@ -31,10 +31,11 @@ executor::executor(const backend_comm& memory, placement where, const sharing& h
       m_memory(memory, m_where, how),
       m_node(m_memory, m_where.rank, m_where.size, m_where.neighbours(), !m_where.compared),
       m_plans(m_where, how.slot_bytes, std::move(tuning)),
+      m_long(m_where.threads),
       m_mapped(memory),
       m_spin_limit(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit),
       m_exchange(m_memory, m_node, m_plans, m_mapped, m_rank, m_size),
-      m_prepared(m_memory, m_node, m_plans, m_exchange, m_copier, m_where, m_spin_limit) {}
+      m_prepared(m_memory, m_node, m_plans, m_exchange, m_copier, m_long, m_where, m_spin_limit) {}
 
 void executor::abort() { m_messages.abort(); }
 
@@ -202,23 +203,31 @@ inline void executor::copy(const plan_run& r, const step& s) {
   if (q.reading && source.rank != m_rank && source.where != plan::space::scratch)
     read(r, source.rank, to, from, bytes);
   else if (s.nontemporal)
-    m_copier.copy(to, from, bytes);
-  else if (to != from && q.how->copies_nontemporal && bytes >= nt_store_policy::min_bytes &&
-           is_own_output(s))
-    copy_nontemporal(to, from, bytes);
-  else if (to != from)
-    move_bytes(to, from, bytes);
+    copy_to_peers(m_copier, m_long, to, from, bytes);
+  else if (to != from) {
+    const bool nontemporal =
+        q.how->copies_nontemporal && bytes >= nt_store_policy::min_bytes && is_own_output(s);
+    if (m_long.shares(bytes))
+      m_long.copy(to, from, bytes, nontemporal);
+    else if (nontemporal)
+      copy_nontemporal(to, from, bytes);
+    else
+      move_bytes(to, from, bytes);
+  }
 }
 
-inline void executor::fold(const plan_run& r, const step& s) const {
+inline void executor::fold(const plan_run& r, const step& s) {
   const void* from[max_sources];
   const operand* o = &r.code->sources[s.first];
   std::byte* to = r.address(s.to, m_rank);
   const std::uint64_t count = s.bytes / r.owner->element_size;
   for (std::uint32_t i = 0; i < s.sources; ++i) from[i] = r.address(o[i], m_rank);
   const execution& q = *r.owner;
-  if (q.how->folds_nontemporal && is_own_output(s) &&
-      std::find(from, from + s.sources, to) == from + s.sources)
+  const bool nontemporal = q.how->folds_nontemporal && is_own_output(s) &&
+                           std::find(from, from + s.sources, to) == from + s.sources;
+  if (m_long.shares(s.bytes))
+    m_long.fold(q.fold, q.element_size, to, from, s.sources, count, m_size, nontemporal);
+  else if (nontemporal)
     fold_nontemporal(q.fold, q.element_size, to, from, s.sources, count, m_size);
   else
     q.fold(to, from, s.sources, count, m_size);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "backends/shm_plan/execution/execution.hpp"
+#include "backends/shm_plan/execution/long_pieces.hpp"
 #include "backends/shm_plan/execution/metadata_exchange.hpp"
 #include "backends/shm_plan/execution/plan_messages.hpp"
 #include "backends/shm_plan/execution/prepared_run.hpp"
@@ -100,7 +101,7 @@ class executor {
     return s.to.where == plan::space::recv && s.to.rank == m_rank;
   }
   void copy(const plan_run& r, const step& s);
-  void fold(const plan_run& r, const step& s) const;
+  void fold(const plan_run& r, const step& s);
   void read(const plan_run& r, std::int32_t rank, std::byte* to, const std::byte* from,
             std::uint64_t bytes) const;
   void note_unreadable(execution& e) const;
@@ -116,6 +117,7 @@ class executor {
   node_progress m_node;
   plan_cache m_plans;
   nt_store_policy m_copier;
+  long_pieces m_long;
   mapped_memories m_mapped;
   std::vector<std::pair<std::uint64_t, std::unique_ptr<compiled_code>>> m_compiled;
   const int m_spin_limit;  ///< polls of a flag before the processor is given away

@@ -1,9 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-
 #include "backends/shm_plan/execution/prepared_run.hpp"
 
 #include "backends/shm_common/flag_wait.hpp"
+#include "backends/shm_plan/execution/long_pieces.hpp"
 #include "backends/shm_plan/execution/metadata_exchange.hpp"
 #include "base/error.hpp"
 #include "core/host_ops/nt_copy.hpp"
@@ -120,14 +120,21 @@ inline bool prepared_runs::take(const bound_run& r, const bound_step& s) {
   switch (s.what) {
     case action::copy:
       if (s.nontemporal)
-        m_copier.copy(s.to.in(r.scratch_at), r.source(s), s.size);
+        copy_to_peers(m_copier, m_long, s.to.in(r.scratch_at), r.source(s), s.size);
+      else if (m_long.shares(s.size))
+        m_long.copy(s.to.in(r.scratch_at), r.source(s), s.size, false);
       else
         move_bytes(s.to.in(r.scratch_at), r.source(s), s.size);
       return true;
     case action::fold: {
       const void* from[max_sources];
       for (std::uint32_t i = 0; i < s.sources; ++i) from[i] = r.source(s, i);
-      r.how.fold(s.to.in(r.scratch_at), from, s.sources, s.size, m_size);
+      std::byte* const to = s.to.in(r.scratch_at);
+      const std::uint64_t element_size = r.how.what->element_size;
+      if (m_long.shares(s.size * element_size))
+        m_long.fold(r.how.fold, element_size, to, from, s.sources, s.size, m_size, false);
+      else
+        r.how.fold(to, from, s.sources, s.size, m_size);
       return true;
     }
     case action::signal: raise(r, s); return true;

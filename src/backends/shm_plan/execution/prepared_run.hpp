@@ -18,6 +18,7 @@
 namespace sucl::core {
 
 class copy_mode_tuner;
+class long_pieces;
 class metadata_exchange;
 class node_progress;
 class nt_store_policy;
@@ -63,13 +64,14 @@ class prepared_runs {
   /// All arguments must outlive this object. `spin_limit`: polls in vain before an ordinary run
   /// takes over.
   prepared_runs(shared_memory& memory, node_progress& node, plan_cache& plans,
-                metadata_exchange& exchange, nt_store_policy& copier, const placement& where,
-                int spin_limit)
+                metadata_exchange& exchange, nt_store_policy& copier, long_pieces& pieces,
+                const placement& where, int spin_limit)
       : m_memory(memory),
         m_node(node),
         m_plans(plans),
         m_exchange(exchange),
         m_copier(copier),
+        m_long(pieces),
         m_where(where),
         m_rank(where.rank),
         m_size(where.size),
@@ -98,6 +100,7 @@ class prepared_runs {
   plan_cache& m_plans;
   metadata_exchange& m_exchange;
   nt_store_policy& m_copier;
+  long_pieces& m_long;
   const placement& m_where;
   const int m_rank, m_size, m_spin_limit;
   std::uint32_t m_ahead = 0;
