@@ -293,10 +293,11 @@ TEST_F(errors, of_buffers_too_small) {
 }
 
 TEST_F(errors, of_memory_of_another_context) {
-#ifdef SYCL_IMPLEMENTATION_ACPP
-  GTEST_SKIP() << "the implementation does not tell";
-#else
+  int checked = 0;
   const auto check = [&](communicator comm, const sycl::queue& other) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+    if (other.get_device().is_cpu()) return;  // it does not tell of which kind memory is there
+#endif
     shared<int> foreign{n, other};
     const auto words = other.get_device().get_platform().get_info<sycl::info::platform::name>();
     const auto refused_by = [&](const std::string& operation, auto&& call) {
@@ -306,14 +307,17 @@ TEST_F(errors, of_memory_of_another_context) {
     };
     refused_by("allreduce", [&](auto& c) { c.allreduce(foreign.get(), n, op::sum); });
     refused_by("send", [&](auto& c) { c.send(foreign.get(), n, 0); });
+    ++checked;
   };
+#ifndef SYCL_IMPLEMENTATION_ACPP
   // The device is the same; its default context is not the communicator's.
   sycl::queue own{sycl::context(q.get_device()), q.get_device()};
   check(fixture().world_with(own), q);
-  for (const auto& platform : sycl::platform::get_platforms())
-    if (platform != q.get_device().get_platform())
-      check(world, sycl::queue{platform.get_devices()[0]});
 #endif
+  for (const auto& platform : sycl::platform::get_platforms())
+    if (platform != q.get_device().get_platform() && !platform.get_devices().empty())
+      check(world, sycl::queue{platform.get_devices()[0]});
+  if (checked == 0) GTEST_SKIP() << "there is no memory of which the implementation tells";
 }
 
 TEST_F(errors, of_empty_communicators) {
