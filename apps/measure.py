@@ -164,7 +164,8 @@ def print_tables(known):
         print(f"- **{key}**: " + ", ".join(sorted(names)))
     print("\n| | ranks | rounds | over USM | over host_accessor | communication over USM | "
           "over host_accessor |\n|---|---:|---:|---|---|---|---|")
-    for row in sorted(rows, key=lambda r: (list(PAPERS).index(r["application"]), r["ranks"])):
+    rows.sort(key=lambda r: (list(PAPERS).index(r["application"]), r["ranks"]))
+    for row in rows:
         rounds = row["rounds"]
         text = list(cells(rounds, lambda r: r["seconds"]))
         text += (cells(rounds, lambda r: r["phases"]["communicate"])
@@ -172,6 +173,12 @@ def print_tables(known):
                  else ["", ""])
         print(f"| {row['application']} `{row['arguments']}` | {row['ranks']} | {len(rounds)} | "
               f"{' | '.join(text)} |")
+    print("\nSeconds of a whole run, medians of the rounds:\n\n"
+          "| | ranks | SuCL, s | MPI over USM, s | host_accessor, s |\n|---|---:|---:|---:|---:|")
+    for row in rows:
+        times = [statistics.median(r[v]["seconds"] for r in row["rounds"]) for v in VARIANTS]
+        print(f"| {row['application']} `{row['arguments']}` | {row['ranks']} | "
+              + " | ".join(f"{t:.3g}" for t in times) + " |")
 
 
 def main():

@@ -23,6 +23,7 @@ import style  # noqa: E402
 LIBRARIES = {"impi": ("Intel MPI", style.PURPLE), "mpich": ("MPICH", style.GREEN),
              "openmpi": ("Open MPI", style.ORANGE), "oneccl": ("oneCCL", style.GREY)}
 MEMORIES = {"device": "ordinary memory", "symmetric": "memory of allocate()"}
+WITH_COUNTS = ("allgatherv", "alltoallv", "gatherv", "scatterv", "reduce_scatter")
 
 
 def bytes_of(text):
@@ -130,20 +131,42 @@ def draw_host(folder, ranks, memory):
     style.save(figure, folder / f"{ranks}-ranks{'' if memory == 'device' else '-' + memory}.svg")
 
 
+def draw_host_times(folder, ranks, memory):
+    """One panel a collective: times of each library. Forms with counts look like those without."""
+    found = [table for table in tables(folder / "times.md")
+             if table[0].endswith(f", {ranks} ranks, {memory}")
+             and not table[0].startswith(("barrier", *(f"{name}," for name in WITH_COUNTS)))]
+    figure, axes = panels(len(found), 3, (4.3, 2.5))
+    for axis, table in zip(axes, found):
+        lines = []
+        for name, points in columns(table).items():
+            label, colour = LIBRARIES.get(name, ("SuCL", style.BLUE))
+            lines.append((points, dict(color=colour, label=label,
+                                       linewidth=1.8 if name == "sucl" else 1.2)))
+        draw_times(axis, table[0].split(",")[0], lines, legend=0)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False,
+                  fontsize=9)
+    figure.suptitle(f"{ranks} ranks, {MEMORIES.get(memory, memory)}: time of a blocking call",
+                    x=0.01, ha="left", fontsize=11)
+    suffix = "" if memory == "device" else f"-{memory}"
+    style.save(figure, folder / f"{ranks}-ranks{suffix}-times.svg")
+
+
 def host():
     for ranks in (2, 4):
         for memory in MEMORIES:
             draw_host(RESULTS / "host", ranks, memory)
+            draw_host_times(RESULTS / "host", ranks, memory)
 
 
 def draw_gpu(folder, ranks, page="tables.md"):
     """Above the times of SuCL and NCCL by the device's clock, below how many times faster."""
     plt = style.pyplot()
     # The forms with counts look like those without.
-    with_counts = ("allgatherv", "alltoallv", "gatherv", "scatterv", "reduce_scatter")
     found = [t for t in tables(folder / page)
              if t[0].endswith(f", {ranks} GPUs") and "SuCL, device" in t[1]
-             and t[0].split(",")[0] not in with_counts]
+             and t[0].split(",")[0] not in WITH_COUNTS]
     rows = -(-len(found) // 2)
     figure = plt.figure(figsize=(10, 3.9 * rows))
     grid = figure.add_gridspec(rows, 2, left=0.085, right=0.97, top=1 - 0.25 / rows,
@@ -176,7 +199,8 @@ def draw_times(axis, title, lines, legend=4):
     style.set_time_axis(axis, min(times) / 1.3, max(times) * 1.3)
     style.set_size_axis(axis, sorted({size for points, _ in lines for size in points}))
     style.set_look(axis)
-    axis.set_title(title, loc="left", fontweight="bold", pad=style.legend_above(axis, legend))
+    pad = style.legend_above(axis, legend) if legend else None
+    axis.set_title(title, loc="left", fontweight="bold", pad=pad)
     axis.set_ylabel("time of an operation", fontsize=8)
 
 
@@ -250,17 +274,26 @@ def gpu():
 
 
 def interposer():
-    """IMB under the interposer: its tables are time interposed by time alone."""
+    """IMB under the interposer: times of both ways, and how many times faster it is interposed."""
     folder = RESULTS / "interposer"
-    table = next(t for t in tables(folder / "index.md") if t[1][0] == "bytes")
+    found = tables(folder / "index.md")
+    ratios = next(t for t in found if t[1][0] == "bytes" and " / " not in t[2][0][1])
+    both = next(t for t in found if t[1][0] == "bytes" and " / " in t[2][0][1])
     colours = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
-    figure, axes = panels(1, 1, (7.5, 3.6))
-    lines = [({s: 1 / ratio for s, ratio in points.items()},
-              dict(color=colour, label=title, linewidth=1.6))
-             for (title, points), colour in zip(columns(table).items(), colours)]
-    draw_ratios(axes[0], "", lines)
-    axes[0].set_title("IMB on Intel MPI, 2 ranks: interposed, times faster than alone", loc="left",
-                      fontweight="bold", pad=style.legend_above(axes[0]))
+    figure, (left, right) = panels(2, 2, (5.6, 3.6))
+    lines = []
+    for i, (title, colour) in enumerate(zip(both[1][1:], colours), 1):
+        cells = {bytes_of(row[0]): row[i].split(" / ") for row in both[2]}
+        for at, line, width in ((0, "-", 1.6), (1, ":", 1.2)):
+            label = {} if at else {"label": title}
+            lines.append(({size: float(cell[at]) for size, cell in cells.items()},
+                          dict(label, color=colour, linestyle=line, linewidth=width)))
+    draw_times(left, "IMB on Intel MPI, 2 ranks; dotted: alone", lines)
+    draw_ratios(right, "", [({s: 1 / ratio for s, ratio in points.items()},
+                             dict(color=colour, label=title, linewidth=1.6))
+                            for (title, points), colour in zip(columns(ratios).items(), colours)])
+    right.set_title("interposed, times faster than alone", loc="left", fontweight="bold",
+                    pad=style.legend_above(right))
     style.save(figure, folder / "imb.svg")
     draw_device_memory(folder)
 
@@ -307,19 +340,17 @@ def ratio_bars(axis, names, groups, title):
 
 def time_bars(axis, names, groups, title):
     """Bars of seconds on a logarithmic axis."""
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
     bars(axis, names, groups, title)
     axis.set_xscale("log")
     axis.minorticks_off()
+    times = [time for _, values in groups.values() for time in values]
+    if max(times) < 100 * min(times):
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_xlim(left=min(min(values) for _, values in groups.values()) / 2)
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.time_text(1e6 * value)))
     axis.set_xlabel("time of the whole run", fontsize=8)
-
-
-def median(text):
-    """The first number of a cell such as "1.18 (0.74 to 1.28)"."""
-    return float(re.match(r"[\d.]+", text)[0])
 
 
 def run_name(row):
@@ -345,52 +376,83 @@ def draw_on_gpus(path):
     style.save(figure, path.parent / "applications" / "gpus.svg")
 
 
+def median(text):
+    """The first number of a cell such as "1.18 (0.74 to 1.28)"."""
+    return float(re.match(r"[\d.]+", text)[0])
+
+
 def applications():
-    """Whole runs against MPI: on GPUs with times; on the CPU device ratios, which are all that
-    rounds in turn have kept."""
+    """Whole runs against MPI, on GPUs and on the CPU device, where ratios are of more rounds."""
     path = RESULTS / "applications.md"
     draw_on_gpus(path)
-    cpu = next(t for t in tables(path) if len(t[1]) == 7 and t[1][1] == "ranks")
-    figure, axes = panels(1, 1, (6.6, 6.6))
-    two = [row for row in cpu[2] if row[1] == "2" and not row[0].startswith("the same")
-           and "latest" not in row[0]]
-    ratio_bars(axes[0], [run_name(row) for row in two],
-               {"MPI on USM": (style.GREY, [median(row[3]) for row in two]),
-                "host_accessor and MPI": (style.ORANGE, [median(row[4]) for row in two])},
-               "CPU device, 2 ranks: SuCL against")
+    found = tables(path)
+    times = next(t[2] for t in found if "MPI over USM, s" in t[1])
+    ratios = {}
+    for row in next(t[2] for t in found if t[1][1:3] == ["ranks", "rounds"]):
+        if row[1] == "2":
+            ratios.setdefault(run_name(row), row)
+    figure, (left, right) = panels(2, 2, (5.6, 5.2))
+    names = [run_name(row) for row in times]
+    looks = {"MPI on USM": style.GREY, "host_accessor and MPI": style.ORANGE}
+    time_bars(left, names, {
+        label: (colour, [float(row[i]) for row in times])
+        for i, (label, colour) in enumerate({"SuCL": style.BLUE, **looks}.items(), 2)},
+        "CPU device, 2 ranks")
+    ratio_bars(right, names, {label: (colour, [median(ratios[name][i]) for name in names])
+                              for i, (label, colour) in enumerate(looks.items(), 3)},
+               "times faster, medians of rounds in turn")
+    right.tick_params(labelleft=False)
     style.save(figure, RESULTS / "applications" / "cpu.svg")
 
 
 def first_light():
-    """The tables are SuCL's time by that of what a program would do without it."""
+    """Times above, and below how many times faster than what a program would do without SuCL."""
     table = next(t for t in tables(RESULTS / "first-light.md") if len(t[2]) > 5)
-    figure, axes = panels(3, 3, (4.6, 3.2))
+    both = next(t for t in tables(RESULTS / "first-light.md") if " / " in t[2][0][1])
+    figure, axes = panels(6, 3, (5.4, 3.3))
     looks = {"USM, blocking": (style.GREY, "-"), "USM, event": (style.GREY, "--"),
              "buffer, blocking": (style.ORANGE, "-"), "buffer, event": (style.ORANGE, "--")}
-    for axis, name in zip(axes, ("allreduce", "broadcast", "reduce")):
-        lines = []
+    baselines = {"USM, blocking": "raw MPI", "buffer, blocking": "host_accessor and MPI"}
+    for above, below, name in zip(axes[:3], axes[3:], ("allreduce", "broadcast", "reduce")):
+        times, ratios = [], []
         for rest, (colour, line) in looks.items():
-            points = columns(table)[f"{name}, {rest}"]
-            lines.append(({s: 1 / ratio for s, ratio in points.items()},
-                          dict(color=colour, linestyle=line, label=rest, linewidth=1.5)))
-        draw_ratios(axis, "", lines)
-        axis.set_title(name, loc="left", fontweight="bold", pad=style.legend_above(axis, 2))
+            column = both[1].index(f"{name}, {rest}")
+            cells = {bytes_of(row[0]): row[column].split(" / ") for row in both[2]}
+            look = dict(color=colour, linestyle=line, linewidth=1.5)
+            times.append(({s: float(ours) for s, (ours, _) in cells.items()},
+                          dict(look, label=rest)))
+            if rest in baselines:
+                times.append(({s: float(theirs) for s, (_, theirs) in cells.items()},
+                              dict(color=colour, linestyle=":", label=baselines[rest])))
+            ratios.append(({s: 1 / ratio for s, ratio in
+                            columns(table)[f"{name}, {rest}"].items()}, dict(look, label=rest)))
+        draw_times(above, name, times, legend=3)
+        draw_ratios(below, "", ratios)
+        below.set_title(f"{name}: how many times faster SuCL is", loc="left",
+                        fontweight="bold", pad=style.legend_above(below, 2))
     style.save(figure, RESULTS / "first-light" / "faster.svg")
 
 
 def messages():
-    table = tables(RESULTS / "messages.md")[0]
-    figure, axes = panels(1, 1, (7, 3.4))
+    """Times of the present build on the left, ratios of those before on the right."""
+    before, now = tables(RESULTS / "messages.md")[:2]
+    figure, (left, right) = panels(2, 2, (5.2, 3.4))
+    times = columns(now)
+    draw_times(left, "sendrecv, 2 ranks", [
+        (times[f"{name}, us"], dict(color=colour, label=label, marker="o", markersize=3.5))
+        for name, label, colour in (("blocking", "SuCL, blocking", style.BLUE),
+                                    ("persistent", "SuCL, persistent", style.GREEN),
+                                    ("Open MPI", "Open MPI", style.GREY))], legend=3)
     lines = []
     for i, (name, colour) in enumerate((("through the queue", style.GREY),
-                                        ("past the queue, fast-coherence state", style.BLUE),
-                                        ("past the queue, slow-coherence state", style.ORANGE))):
-        points = {bytes_of(row[0]): float(row[i + 1].split(",")[0]) for row in table[2]
+                                        ("past it, fast coherence", style.BLUE),
+                                        ("past it, slow coherence", style.ORANGE))):
+        points = {bytes_of(row[0]): float(row[i + 1].split(",")[0]) for row in before[2]
                   if row[i + 1]}
         lines.append((points, dict(color=colour, label=name, marker="o", markersize=3.5)))
-    draw_ratios(axes[0], "", lines)
-    axes[0].set_title("blocking sendrecv, 2 ranks: times faster than Open MPI", loc="left",
-                      fontweight="bold", pad=style.legend_above(axes[0], 2))
+    draw_ratios(right, "", lines)
+    right.set_title("blocking: times faster than Open MPI", loc="left", fontweight="bold",
+                    pad=style.legend_above(right, 2))
     style.save(figure, RESULTS / "messages" / "sendrecv.svg")
 
 

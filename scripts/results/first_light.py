@@ -11,7 +11,6 @@ import sys
 
 BASELINES = {"device": "mpi", "buffer": "host-accessor"}
 NAMES = {"device": "USM", "buffer": "buffer"}
-MAX_SMALL = 4096  # bytes up to which differences are shown: above, ratios say more
 
 
 def size_text(size):
@@ -55,17 +54,16 @@ def main(path):
         ours, theirs = pair(*key)
         return f"{ours / theirs:.2f}" if ours and theirs else "-"
 
-    def difference(*key):
+    def both(*key):
         ours, theirs = pair(*key)
-        return f"{ours - theirs:+.2f}" if ours and theirs else "-"
+        return f"{ours:.4g} / {theirs:.4g}" if ours and theirs else "-"
 
     print(f"{sum(r['valid'] for r in rows)} of {len(rows)} valid")
     for key in ("cpu", "mpi", "empty_host_task", "communicator_creation"):
         if key in results["header"]:
             print(f"{key}: {results['header'][key]}")
     table("SuCL's time by the baseline's:", columns, sizes, ratio)
-    small = [s for s in sizes if s <= MAX_SMALL]
-    table("SuCL's time less the baseline's, in microseconds:", columns, small, difference)
+    table("Microseconds, SuCL's / the baseline's:", columns, sizes, both)
 
 
 if __name__ == "__main__":

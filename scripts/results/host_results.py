@@ -42,6 +42,12 @@ def size_text(size):
     return str(size)
 
 
+def time_text(us):
+    if us is None:
+        return "-"
+    return f"{us:.0f}" if us >= 1000 else f"{us:.4g}"
+
+
 def mean(ratios):
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
 
@@ -190,6 +196,17 @@ class Results:
             lines.append("| " + " | ".join(cells) + " |")
         return lines
 
+    def times_table(self, ranks, memory, name):
+        """Microseconds of SuCL, the median of its runs beside each MPI, and of the others."""
+        others = self.others(ranks, memory, name)
+        lines = ["| " + " | ".join(["bytes", "sucl", *others]) + " |",
+                 "|" + "---|" * (2 + len(others))]
+        for key in self.keys(ranks, memory, name):
+            times = [self.times[key].get(library) for library in ("sucl", *others)]
+            cells = [size_text(key[3]), *(time_text(t) for t in times)]
+            lines.append("| " + " | ".join(cells) + " |")
+        return lines
+
     def bandwidth(self):
         """Every rank must read its input and write its output once: which part of the memory's rate
         that is."""
@@ -207,6 +224,48 @@ class Results:
             lines.append(f"| {name} of {size_text(size)} | {ranks} | {memory} | "
                          f"{size_text(moved)} | {own:.1f} | {own / rate:.0%} of {rate:.1f} |")
         return lines
+
+
+def tables_page(results, all_ranks, memories):
+    """Lines of the page of ratios."""
+    header = results.headers[0]
+    lines = ["# Tables of the results on one machine", "",
+             f"- {header['cores']} cores of {header['cpu']}; SuCL {header['sucl']}; "
+             f"{header['date'][:10]}",
+             *(f"- {mpi}" for mpi in sorted({h["mpi"].split(",")[0] for h in results.headers})),
+             f"- {results.checked} results checked, {results.wrong} wrong",
+             "- Ratios are SuCL's time by that of the other library, medians of the slowest rank; "
+             "below 1", "  SuCL is faster. The plots have the inverse: times faster.", ""]
+    for ranks in all_ranks:
+        flags = sorted(h["flag_exchange"]["median_us"] for h in results.headers
+                       if h["ranks"] == ranks and h["flag_exchange"])
+        lines += [f"## {ranks} ranks", ""]
+        for memory in memories:
+            suffix = "" if memory == "device" else f"-{memory}"
+            lines += [f"![{ranks} ranks, {memory}]({ranks}-ranks{suffix}.svg)", ""]
+        if flags:
+            lines += [f"A bare exchange of flags: {flags[0]:.2f} to {flags[-1]:.2f} us.", ""]
+        for memory in memories:
+            lines += [f"{MEMORIES[memory]}:", "", *results.summary(ranks, memory), ""]
+        for name in COLLECTIVES:
+            lines += [f"### {name}, {ranks} ranks", "", *results.table(ranks, name, memories), ""]
+    lines += ["## Share of the memory's rate", "", *results.bandwidth(), "",
+              "## Commands", "", "```sh", *results.commands, "```", ""]
+    return lines
+
+
+def times_page(results, all_ranks, memories):
+    """Lines of the page of times."""
+    lines = ["# Times of every size", "",
+             "Microseconds of a blocking call, medians of the slowest rank: those that the",
+             "[ratios](tables.md) are of. SuCL's are the median of its runs beside each MPI.", ""]
+    for ranks in all_ranks:
+        for memory in memories:
+            lines += [f"## {ranks} ranks, {MEMORIES[memory]}", ""]
+            for name in COLLECTIVES:
+                lines += [f"### {name}, {ranks} ranks, {memory}", "",
+                          *results.times_table(ranks, memory, name), ""]
+    return lines
 
 
 def main():
@@ -248,37 +307,12 @@ def main():
             results.oneccl(options.oneccl, options.impi, ranks, options)
     folder = Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
-    header = results.headers[0]
-    lines = ["# Tables of the results on one machine", "",
-             f"- {header['cores']} cores of {header['cpu']}; SuCL {header['sucl']}; "
-             f"{header['date'][:10]}",
-             *(f"- {mpi}" for mpi in sorted({h["mpi"].split(",")[0] for h in results.headers})),
-             f"- {results.checked} results checked, {results.wrong} wrong",
-             "- Ratios are SuCL's time by that of the other library, medians of the slowest rank; "
-             "below 1", "  SuCL is faster. The plots have the inverse: times faster.", ""]
-    for ranks in all_ranks:
-        flags = sorted(h["flag_exchange"]["median_us"] for h in results.headers
-                       if h["ranks"] == ranks and h["flag_exchange"])
-        lines += [f"## {ranks} ranks", ""]
-        for memory in memories:
-            suffix = "" if memory == "device" else f"-{memory}"
-            lines += [f"![{ranks} ranks, {memory}]({ranks}-ranks{suffix}.svg)", ""]
-        if flags:
-            lines += [f"A bare exchange of flags: {flags[0]:.2f} to {flags[-1]:.2f} us.", ""]
-        for memory in memories:
-            lines += [f"{MEMORIES[memory]}:", "", *results.summary(ranks, memory), ""]
-        for name in COLLECTIVES:
-            lines += [f"### {name}, {ranks} ranks", "", *results.table(ranks, name, memories), ""]
-    lines += ["## Share of the memory's rate", "", *results.bandwidth(), "",
-              "## Commands", "", "```sh", *results.commands, "```", ""]
-    (folder / "tables.md").write_text("\n".join(lines))
-    rows = [{"ranks": r, "memory": m, "collective": c, "bytes": b, "us": t}
-            for (r, m, c, b), t in sorted(results.times.items())]
-    (folder / "times.json").write_text(
-        "[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows) + "\n]\n")
+    (folder / "tables.md").write_text("\n".join(tables_page(results, all_ranks, memories)))
+    (folder / "times.md").write_text("\n".join(times_page(results, all_ranks, memories)))
     for ranks in all_ranks:
         for memory in memories:
             draw_results.draw_host(folder, ranks, memory)
+            draw_results.draw_host_times(folder, ranks, memory)
     return 1 if results.wrong else 0
 
 
