@@ -123,6 +123,7 @@ typedef struct MPI_Status {
 #define MPI_COMPLEX8 SUCL_MPI_HANDLE(MPI_Datatype, 0x2db)
 #define MPI_COMPLEX16 SUCL_MPI_HANDLE(MPI_Datatype, 0x2e3)
 
+/* The names are the standard's. NOLINTBEGIN(readability-identifier-naming) */
 enum {
   MPI_SUCCESS = 0,
   MPI_ERR_BUFFER = 1,
@@ -172,6 +173,7 @@ enum {
   MPI_KEYVAL_INVALID = 0,
   MPI_TAG_UB = 501
 };
+/* NOLINTEND(readability-identifier-naming) */
 
 typedef void MPI_User_function(void*, void*, int*, MPI_Datatype*);
 typedef void MPI_User_function_c(void*, void*, MPI_Count*, MPI_Datatype*);
