@@ -40,9 +40,26 @@ bool host_reads_device_memory(const ::sycl::queue& queue) {
   return readable;
 }
 
+#ifdef SYCL_IMPLEMENTATION_ACPP
+// Of other devices than the host's: to its own every pointer belongs. Memory of several GPUs is
+// one.
 std::vector<::sycl::context> contexts_besides(const ::sycl::context& own) {
   std::vector<::sycl::context> others;
-#ifndef SYCL_IMPLEMENTATION_ACPP  // where a pointer's kind does not depend on its context
+  if (!own.get_devices().front().is_cpu()) return others;
+  for (const auto& platform : ::sycl::platform::get_platforms()) {
+    const auto devices = platform.get_devices();
+    if (!devices.empty() && !devices.front().is_cpu()) others.emplace_back(devices);
+  }
+  return others;
+}
+
+// The host reads all other memory of theirs.
+bool belongs_to(const void* pointer, const ::sycl::context& context) {
+  return ::sycl::get_pointer_type(pointer, context) == ::sycl::usm::alloc::device;
+}
+#else
+std::vector<::sycl::context> contexts_besides(const ::sycl::context& own) {
+  std::vector<::sycl::context> others;
   for (const auto& platform : ::sycl::platform::get_platforms()) {
     if (platform.get_devices().empty()) continue;
 #ifdef SYCL_KHR_DEFAULT_CONTEXT
@@ -52,10 +69,22 @@ std::vector<::sycl::context> contexts_besides(const ::sycl::context& own) {
 #endif
     if (context != own) others.push_back(context);
   }
-#else
-  (void)own;
-#endif
   return others;
+}
+
+bool belongs_to(const void* pointer, const ::sycl::context& context) {
+  return ::sycl::get_pointer_type(pointer, context) != ::sycl::usm::alloc::unknown;
+}
+#endif
+
+void refuse_memory_of(const std::vector<::sycl::context>& others, const void* pointer) {
+  for (const auto& context : others)
+    if (belongs_to(pointer, context))
+      base::fail(errc::invalid_memory,
+                 "the pointer belongs to a context of platform " +
+                     context.get_platform().get_info<::sycl::info::platform::name>() +
+                     ", not to that of the communicator's queue",
+                 "Allocate with the queue that the communicator was made with");
 }
 
 // Copies of operations that go through the host stand behind nothing of the user's.
@@ -191,6 +220,9 @@ sucl_memory device::query_kind(const void* pointer) const {
   // Memory of another CUDA device of this process is device memory too, as SYCL says.
   if (m_asks_driver)
     if (const auto kind = memory_by_driver(pointer)) return *kind;
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  refuse_memory_of(m_other_contexts, pointer);
+#endif
   switch (::sycl::get_pointer_type(pointer, m_context)) {
     case ::sycl::usm::alloc::host: return SUCL_MEMORY_HOST;
     case ::sycl::usm::alloc::shared: return SUCL_MEMORY_SHARED;
@@ -198,13 +230,9 @@ sucl_memory device::query_kind(const void* pointer) const {
       return m_self.device_memory_on_host && !m_stages ? SUCL_MEMORY_HOST : SUCL_MEMORY_DEVICE;
     default: break;
   }
-  for (const auto& context : m_other_contexts)
-    if (::sycl::get_pointer_type(pointer, context) != ::sycl::usm::alloc::unknown)
-      base::fail(errc::invalid_memory,
-                 "the pointer belongs to a context of platform " +
-                     context.get_platform().get_info<::sycl::info::platform::name>() +
-                     ", not to that of the communicator's queue",
-                 "Allocate with the queue that the communicator was made with");
+#ifndef SYCL_IMPLEMENTATION_ACPP
+  refuse_memory_of(m_other_contexts, pointer);
+#endif
   return SUCL_MEMORY_SYSTEM;
 }
 
