@@ -137,12 +137,17 @@ class SUCL_CORE_API measured_speeds {
   bool m_changed = false;         // a rank's speed, since when shares have lost time
 };
 
+/// The times of all ranks, from those and what each has passed as `steps`, which is 0 in
+/// note_move(). Throws errc::mismatch where these differ, as ranks would decide differently.
+SUCL_CORE_API std::vector<double> agreed_times(const std::vector<double>& times_and_steps);
+
 /// The time of every rank.
 template <class Communicator>
-std::vector<double> times_of_ranks(const Communicator& all, double mine) {
-  std::vector<double> times(static_cast<std::size_t>(all.size()));
-  all.blocking().allgather(&mine, times.data(), 1);
-  return times;
+std::vector<double> times_of_ranks(const Communicator& all, double mine, int steps) {
+  const std::array<double, 2> own{mine, static_cast<double>(steps)};
+  std::vector<double> of_ranks(2 * static_cast<std::size_t>(all.size()));
+  all.blocking().allgather(own.data(), of_ranks.data(), own.size());
+  return agreed_times(of_ranks);
 }
 
 }  // namespace detail
@@ -173,10 +178,11 @@ class SUCL_CORE_API balancer {
   /// errc::invalid_argument for one that is negative or not finite, and for less than one step.
   bool update(const std::vector<double>& seconds, int steps = 1);
 
-  /// The same from this rank's time. Collective over a communicator of as many ranks.
+  /// The same from this rank's time. Collective over a communicator of as many ranks. Also throws
+  /// errc::mismatch, on all ranks, where they pass different `steps`.
   template <class Communicator>
   bool update(const Communicator& all, double seconds, int steps = 1) {
-    return update(detail::times_of_ranks(all, seconds), steps);
+    return update(detail::times_of_ranks(all, seconds, steps), steps);
   }
 
   /// How long the move that an update has asked for has taken, each rank's seconds, of which the
@@ -185,7 +191,7 @@ class SUCL_CORE_API balancer {
   /// The same from this rank's time. Collective.
   template <class Communicator>
   void note_move(const Communicator& all, double seconds) {
-    note_move(detail::times_of_ranks(all, seconds));
+    note_move(detail::times_of_ranks(all, seconds, 0));
   }
 
  private:
@@ -207,12 +213,12 @@ class SUCL_CORE_API box_balancer {
   bool update(const std::vector<double>& seconds, int steps = 1);
   template <class Communicator>
   bool update(const Communicator& all, double seconds, int steps = 1) {
-    return update(detail::times_of_ranks(all, seconds), steps);
+    return update(detail::times_of_ranks(all, seconds, steps), steps);
   }
   void note_move(const std::vector<double>& seconds);
   template <class Communicator>
   void note_move(const Communicator& all, double seconds) {
-    note_move(detail::times_of_ranks(all, seconds));
+    note_move(detail::times_of_ranks(all, seconds, 0));
   }
 
  private:

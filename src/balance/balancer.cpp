@@ -6,11 +6,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
 namespace sucl {
 namespace {
+
+// Speeds and sums of few of them stay finite and above 0, however short or long a time is.
+double speed_of(std::size_t work, double seconds) {
+  using limits = std::numeric_limits<double>;
+  return std::clamp(static_cast<double>(work) / seconds, limits::min(), limits::max() / 4);
+}
+
+std::string call_of(double steps) {
+  if (steps == 0) return "note_move(), or update() with 0 steps";
+  return "update() with " + std::to_string(static_cast<std::int64_t>(steps)) + " steps";
+}
 
 double slowest(const partition& p, const std::vector<double>& speeds) {
   double most = 0;
@@ -23,6 +35,19 @@ double slowest(const partition& p, const std::vector<double>& speeds) {
 }  // namespace
 
 namespace detail {
+
+std::vector<double> agreed_times(const std::vector<double>& times_and_steps) {
+  std::vector<double> times;
+  for (std::size_t i = 0; i + 1 < times_and_steps.size(); i += 2) {
+    times.push_back(times_and_steps[i]);
+    if (times_and_steps[i + 1] != times_and_steps[1])
+      base::fail(errc::mismatch,
+                 "rank 0 has called the balancer's " + call_of(times_and_steps[1]) + ", rank " +
+                     std::to_string(i / 2) + " " + call_of(times_and_steps[i + 1]),
+                 "Call the same on every rank, with the same number of steps");
+  }
+  return times;
+}
 
 measured_speeds::measured_speeds(int ranks, const balance_options& how)
     : m_how(how),
@@ -46,7 +71,10 @@ std::vector<double> measured_speeds::complete() const {
   }
   std::vector<double> all = m_speeds;
   for (double& s : all)
-    if (!(s > 0)) s = known ? sum / static_cast<double>(known) : 1;
+    if (!(s > 0))
+      s = known ? std::min(sum / static_cast<double>(known),
+                           *std::max_element(m_speeds.begin(), m_speeds.end()))
+                : 1;
   return all;
 }
 
@@ -70,7 +98,7 @@ void measured_speeds::note(const std::vector<double>& seconds, const counts& wor
   m_surprises = 0;
   for (std::size_t r = 0; r < seconds.size(); ++r) {
     if (work[r] == 0 || !(seconds[r] > 0)) continue;  // nothing to learn
-    const double measured = static_cast<double>(work[r]) / seconds[r], before = m_speeds[r];
+    const double measured = speed_of(work[r], seconds[r]), before = m_speeds[r];
     const bool far = before > 0 && (measured > 1.5 * before || before > 1.5 * measured);
     const bool changed = before == 0 || (far && m_surprised[r]);
     m_speeds[r] = changed ? measured : m_how.smoothing * measured + (1 - m_how.smoothing) * before;
@@ -83,7 +111,7 @@ void measured_speeds::note(const std::vector<double>& seconds, const counts& wor
 bool measured_speeds::is_worth_it(double now, double then, int steps) {
   m_since += steps;
   const bool agrees = then < now * (1 - m_how.threshold);
-  m_agreeing = agrees ? m_agreeing + 1 : 0;
+  m_agreeing = agrees ? std::min(m_agreeing, m_how.confirmations - 1) + 1 : 0;
   m_lost = agrees ? m_lost + (now - then) * steps : 0;
   m_changed = m_changed && agrees;
   // A rank that has become another speed is taken to stay so for as long as the shares have.

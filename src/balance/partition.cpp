@@ -38,6 +38,14 @@ counts done_by(double time, const std::vector<double>& speeds, std::size_t given
   return done;
 }
 
+// The same in a scale in which times and units stay within what numbers hold, rounded nowhere.
+std::vector<double> scaled(std::vector<double> speeds) {
+  int exponent = 0;
+  std::frexp(*std::max_element(speeds.begin(), speeds.end()), &exponent);
+  for (double& s : speeds) s = std::scalbn(s, -exponent);
+  return speeds;
+}
+
 // Units of each rank, so that the last to be done is done as early as can be.
 counts units_by_speed(std::size_t units, const std::vector<double>& speeds, std::size_t least) {
   constexpr int halvings = 200;
@@ -110,7 +118,7 @@ partition partition::by_speed(std::size_t size, const std::vector<double>& speed
   if (unit == 0)
     base::fail(errc::invalid_argument, "shares that are multiples of 0", "Use unit 1 or more");
   const std::size_t units = size / unit + (size % unit != 0);
-  counts shares = units_by_speed(units, speeds, least / unit + (least % unit != 0));
+  counts shares = units_by_speed(units, scaled(speeds), least / unit + (least % unit != 0));
   std::size_t left = size;
   for (std::size_t& n : shares) {
     n = n > left / unit ? left : n * unit;

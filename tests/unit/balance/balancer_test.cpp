@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -220,6 +223,49 @@ TEST(balancer_of, every_rank_decides_the_same) {
     EXPECT_EQ(a.update(measured), b.update(measured));
     EXPECT_EQ(a.current(), b.current());
   }
+}
+
+// As of a clock that is broken, or of units that are not seconds.
+TEST(balancer_of, times_of_any_size) {
+  const double tiny = std::numeric_limits<double>::denorm_min();
+  const double huge = std::numeric_limits<double>::max();
+  for (const double odd : {tiny, 1e-300, 1e300, huge})
+    for (const std::vector<double>& seconds :
+         {std::vector<double>{odd, odd}, {odd, 1}, {1, odd}, {tiny, huge}}) {
+      balancer b(partition(1000, 2));
+      for (int n = 0; n < 20; ++n) {
+        b.update(seconds, n == 7 ? std::numeric_limits<int>::max() : 1);
+        b.note_move(seconds);
+        EXPECT_EQ(b.current().size(), 1000u);
+      }
+      // What it has learned does not last.
+      b.note_move({0, 0});
+      for (int n = 0; n < 60; ++n)
+        b.update({static_cast<double>(b.current().count(0)),
+                  static_cast<double>(b.current().count(1)) / 3});
+      EXPECT_NEAR(static_cast<double>(b.current().count(0)), 250, 15) << odd;
+    }
+}
+
+TEST(balancer_of, a_third_rank_without_work_beside_huge_speeds) {
+  balancer b(partition(sucl::counts{500, 500, 0}));
+  for (int n = 0; n < 5; ++n) b.update({1e-308, 1e-308, 0});
+  EXPECT_EQ(b.current().size(), 1000u);
+  EXPECT_GT(b.current().count(2), 0u);
+}
+
+TEST(balancer_of, different_steps_of_ranks_are_a_mismatch) {
+  EXPECT_EQ(sucl::detail::agreed_times({0.5, 3, 0.25, 3}), (std::vector<double>{0.5, 0.25}));
+  for (const auto& [said, text] : {std::pair{std::vector<double>{1, 3, 1, 3, 1, 2},
+                                             "update() with 3 steps, rank 2 update() with"},
+                                   std::pair{std::vector<double>{1, 0, 1, 5}, "note_move(), or"}})
+    try {
+      sucl::detail::agreed_times(said);
+      ADD_FAILURE() << "no error";
+    } catch (const sucl::error& e) {
+      EXPECT_EQ(e.code(), errc::mismatch);
+      EXPECT_NE(e.info().message.find(text), std::string::npos) << e.info().message;
+    }
 }
 
 TEST(balancer_of, refuses_what_is_no_time) {

@@ -50,6 +50,13 @@ double best_of_all(std::size_t left, std::size_t rank, const std::vector<double>
   return best;
 }
 
+TEST(partition_of, speeds_of_any_scale) {
+  for (const double scale : {1e-310, 1e-300, 1.0, 1e300, 4e307})
+    EXPECT_EQ(partition::by_speed(1000, {scale, 3 * scale, 0}).counts_of_ranks(),
+              (sucl::counts{250, 750, 0}))
+        << scale;
+}
+
 TEST(partition_of, equal_shares_differ_by_one) {
   const partition p(11, 4);
   EXPECT_EQ(p.counts_of_ranks(), (counts{3, 3, 3, 2}));
