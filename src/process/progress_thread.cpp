@@ -112,7 +112,8 @@ bool progress_thread::take_work(std::vector<std::shared_ptr<communicator>>& acti
 
 void progress_thread::search_waits(clock::time_point now) {
   if (m_circles->poll(now)) watch();
-  for (const auto& found : m_self_waits->poll(m_circles->long_calls(now))) {
+  const auto calls = m_circles->long_calls(now);
+  for (const auto& found : m_self_waits->poll(calls, now, m_circles->quiet())) {
     // The thread that waits may call for another rank as soon as it has the error.
     for (const auto& c : found.siblings) c->fail_all(info_of(found.why));
     m_watchdog->fail(found.in, found.why);

@@ -10,7 +10,10 @@
 //   dup      the same in dup(), of one rank alone
 //   slow     each rank has a thread, and one of them comes late
 //   asleep   the same, and that one waits until it is woken
+//   busy     the same, and that one computes before its first call
+//   closed   the same, and no file can be opened
 //   signal   the same, and a signal wakes it
+//   library  the same, handled by a library
 //   start    the last process is killed before it makes its ranks
 //   split    the last process is killed while others split a communicator
 //   work     the last process is killed while others wait for an operation of its ranks
@@ -19,6 +22,7 @@
 #include <sucl/sucl.hpp>
 
 #include <semaphore.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -33,6 +37,7 @@
 #include <thread>
 #include <vector>
 
+#include "alarm_library.hpp"
 #include "support/printed_errors.hpp"
 
 namespace {
@@ -143,15 +148,45 @@ void asleep(std::unique_ptr<sucl::runtime>& rt) {
   second.join();
 }
 
+void busy(std::unique_ptr<sucl::runtime>& rt) {
+  auto mine = start(*rt);
+  std::thread other([&] {
+    const auto until = std::chrono::steady_clock::now() + longer_than_searched;
+    while (std::chrono::steady_clock::now() < until) continue;
+    sum(mine.back());
+  });
+  sum(mine.front());
+  other.join();
+}
+
+// What the system says of threads is in files.
+void closed(std::unique_ptr<sucl::runtime>& rt) {
+  auto mine = start(*rt);
+  std::promise<void> first;
+  std::thread other([&] {
+    sum(mine.back());
+    first.get_future().wait();
+    std::this_thread::sleep_for(longer_than_searched);
+    sum(mine.back());
+  });
+  sum(mine.front());
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const rlimit none{0, files.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  first.set_value();
+  sum(mine.front());
+  setrlimit(RLIMIT_NOFILE, &files);
+  other.join();
+}
+
 sem_t g_signalled;
 
 void note_signal(int /*number*/) { sem_post(&g_signalled); }
 
 // All threads sleep until another one wakes them, but for the handler.
-void woken_by_signal(std::unique_ptr<sucl::runtime>& rt) {
+void wait_for_alarm(std::unique_ptr<sucl::runtime>& rt) {
   auto mine = start(*rt);
-  sem_init(&g_signalled, 0, 0);
-  std::signal(SIGALRM, note_signal);
   std::thread other([&] {
     while (sem_wait(&g_signalled) != 0) continue;
     sum(mine.back());
@@ -159,6 +194,18 @@ void woken_by_signal(std::unique_ptr<sucl::runtime>& rt) {
   alarm(4);  // later than the search
   sum(mine.front());
   other.join();
+}
+
+void woken_by_signal(std::unique_ptr<sucl::runtime>& rt) {
+  sem_init(&g_signalled, 0, 0);
+  std::signal(SIGALRM, note_signal);
+  wait_for_alarm(rt);
+}
+
+void woken_by_library(std::unique_ptr<sucl::runtime>& rt) {
+  sem_init(&g_signalled, 0, 0);
+  sucl_test::post_at_alarm(&g_signalled);
+  wait_for_alarm(rt);
 }
 
 void lose_at_start(std::unique_ptr<sucl::runtime>& rt) {
@@ -209,7 +256,10 @@ int main(int argc, char** argv) {
       {"dup", dup},
       {"slow", slow},
       {"asleep", asleep},
+      {"busy", busy},
+      {"closed", closed},
       {"signal", woken_by_signal},
+      {"library", woken_by_library},
       {"start", lose_at_start},
       {"split", lose_in_split},
       {"work", lose_at_work},

@@ -3,10 +3,13 @@
 #include "base/threads/thread_state.hpp"
 
 #include <linux/futex.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -67,13 +70,19 @@ std::string name_of_thread(std::int32_t thread) {
   return name;
 }
 
+bool lives(std::int32_t thread) noexcept {
+  return syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
+}
+
+// The /proc of another namespace has other numbers.
 std::vector<std::int32_t> threads_of_process() {
   std::vector<std::int32_t> all;
   std::error_code none;
   for (std::filesystem::directory_iterator at("/proc/self/task", none), end; !none && at != end;
        at.increment(none))
     all.push_back(std::stoi(at->path().filename().string()));
-  return none ? std::vector<std::int32_t>() : all;
+  const bool known = std::find(all.begin(), all.end(), this_thread_number()) != all.end();
+  return none || !known ? std::vector<std::int32_t>() : all;
 }
 
 std::chrono::nanoseconds processor_time() {

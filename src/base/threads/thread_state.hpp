@@ -25,7 +25,9 @@ bool waits_for_thread(std::int32_t thread);
 bool waits_for_own_thread(std::int32_t thread);
 /// Its name; empty: it is gone.
 std::string name_of_thread(std::int32_t thread);
-/// All threads of this process; empty: the system does not say.
+/// Whether it is a thread of this process that has not ended. Without /proc.
+bool lives(std::int32_t thread) noexcept;
+/// All threads of this process, the calling one among them; empty: the system does not say.
 std::vector<std::int32_t> threads_of_process();
 
 /// Processor time that this process has used.

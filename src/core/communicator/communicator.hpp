@@ -157,6 +157,8 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   std::optional<std::string> ended_too_early() { return m_queue.ended_too_early(); }
   /// Whether a call is inside a backend.
   bool entered() const { return m_queue.entered(); }
+  /// Whether operations are over whose observer has not been notified.
+  bool has_undelivered() const { return m_queue.has_undelivered(); }
 
   /// Whether a thread is inside assist() and makes progress.
   bool assisted() const { return m_queue.assisted(); }

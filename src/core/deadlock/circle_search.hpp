@@ -81,6 +81,8 @@ class circle_search {
   void take(communicator& c, const circle_message& m, clock::time_point now);
   /// The entries of the record in whose calls the rank has waited for long.
   std::vector<std::size_t> long_calls(clock::time_point now) const;
+  /// Whether the process had done next to nothing for a while when poll() was called last.
+  bool quiet() const { return m_quiet; }
 
  private:
   // When to send along a wait again, and how long after that.

@@ -10,18 +10,25 @@
 #include "core/operation/argument_comparison.hpp"
 #include "core/record/flight_recorder.hpp"
 #include "core/record/record_signals.hpp"
+#include "core/support/forked.hpp"
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <mutex>
 #include <set>
 
 namespace sucl::core {
 namespace {
 
+using namespace std::chrono_literals;
+
 // Held while the ranks are looked at, so that none of them ends meanwhile.
 std::mutex g_local_ranks_mutex;
 std::vector<local_rank> g_local_ranks;
+
+// For a thread that computes, before it makes the call that is missing.
+constexpr auto time_to_compute = 30s;
 
 constexpr const char* cure =
     "Call the forms that return events, a sucl::group or sucl::each_rank where one thread serves "
@@ -101,9 +108,8 @@ bool is_served_by(const local_rank& rank, std::int32_t thread) {
   for (std::size_t i = 0; i < record.memory()->entries.size(); ++i)
     if (record.memory()->entries[i].serial.load(std::memory_order_acquire) != 0)
       callers.insert(record.caller_of(i));
-  return std::all_of(callers.begin(), callers.end(), [&](std::int32_t t) {
-    return t == thread || (t != 0 && base::trace_of_thread(t).empty());
-  });
+  return std::all_of(callers.begin(), callers.end(),
+                     [&](std::int32_t t) { return t == thread || (t != 0 && !base::lives(t)); });
 }
 
 bool is_any_served_by(const waiting_call& call, std::int32_t thread) {
@@ -121,6 +127,20 @@ diagnosis error_of(const record_entry& e, const waiting_call& call) {
   return {errc::timeout, "rank " + std::to_string(call.in->rank()) + " waits for itself in " +
                              missing_text(e, call) +
                              ": the thread that waits is the only one left to make calls. " + cure};
+}
+
+// Of a call that may end without those that are missing too.
+std::string warning_of(const record_entry& e, const waiting_call& call) {
+  return "rank " + std::to_string(call.in->rank()) + " has waited for seconds in " +
+         missing_text(e, call) + ". Where no other thread is about to, the call " +
+         (call.needs_one ? "waits" : "may wait") + " for itself. " + cure;
+}
+
+// Notified late, a thread of the program may go on.
+bool has_undelivered(const local_rank& r) {
+  bool any = false;
+  r.each([&](const std::shared_ptr<communicator>& c) { any = any || c->has_undelivered(); });
+  return any;
 }
 
 auto key_of(const record_entry& e) {
@@ -143,7 +163,9 @@ local_rank_entry::local_rank_entry(local_rank r) : m_of(r.context) {
   g_local_ranks.push_back(std::move(r));
 }
 
+// A thread of the parent may have held the mutex while it forked.
 local_rank_entry::~local_rank_entry() {
+  if (forked()) return;
   const std::lock_guard lock(g_local_ranks_mutex);
   std::erase_if(g_local_ranks, [&](const local_rank& r) { return r.context == m_of; });
 }
@@ -166,7 +188,9 @@ std::optional<self_wait_search::stillness> self_wait_search::look() const {
       excepted.insert(record.caller_of(i));
     }
   }
-  if (program_handles_signals()) return std::nullopt;
+  if (std::any_of(g_local_ranks.begin(), g_local_ranks.end(), has_undelivered) ||
+      handles_signals_from_outside())
+    return std::nullopt;
   const auto threads = base::threads_of_process();
   if (threads.empty()) return std::nullopt;
   for (const std::int32_t t : threads) {
@@ -178,12 +202,18 @@ std::optional<self_wait_search::stillness> self_wait_search::look() const {
   return s;
 }
 
+bool self_wait_search::may_warn(const call_key& call, clock::time_point now, bool quiet) {
+  const auto seen = m_seen.try_emplace(call, now).first->second;
+  return quiet || now - seen >= time_to_compute;
+}
+
 std::vector<self_wait_search::finding> self_wait_search::poll(
-    const std::vector<std::size_t>& entries) {
+    const std::vector<std::size_t>& entries, clock::time_point now, bool quiet) {
   std::vector<finding> found;
   if (entries.empty()) {
     m_last.reset();
     m_reported.clear();
+    m_seen.clear();
     return found;
   }
   const std::lock_guard lock(g_local_ranks_mutex);
@@ -209,10 +239,9 @@ std::vector<self_wait_search::finding> self_wait_search::poll(
     const bool may_be_proved = m_last && !before;  // by one look more
     if (reported != m_reported.end() || may_be_proved) continue;
     if (!is_any_served_by(call, m_owner.record().caller_of(i))) continue;
+    if (!may_warn(key_of(e), now, quiet)) continue;
     m_reported[key_of(e)] = false;
-    base::log(base::log_level::warn, "watchdog", "rank ", call.in->rank(),
-              " has waited for seconds in ", missing_text(e, call),
-              ". Where no other thread is about to, the call waits for itself. ", cure);
+    base::log(base::log_level::warn, "watchdog", warning_of(e, call));
   }
   return found;
 }

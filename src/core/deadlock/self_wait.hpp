@@ -8,6 +8,7 @@
 
 #include "core/failure/peer_processes.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -51,10 +52,13 @@ class local_rank_entry {
 /// Another thread may always make the call that is missing, unless there is none that could: twice
 /// in a row all threads of the process but SuCL's own and those in such calls sleep until another
 /// thread of the process wakes them, and have not run between; nothing that they may wait for is
-/// in flight; and no signal is handled. Then the call is an error. Where that is not so, as with
-/// a thread that sleeps, reads or computes, the search warns.
+/// in flight, or over without their knowing; and no signal is handled. Then the call is an error.
+/// Where that is not so, as with a thread that sleeps or reads, the search warns; with one that
+/// computes much later, as that has more to do before it calls.
 class self_wait_search {
  public:
+  using clock = std::chrono::steady_clock;
+
   explicit self_wait_search(process_context& owner) : m_owner(owner) {}
 
   /// A call that nothing ends any more.
@@ -64,7 +68,9 @@ class self_wait_search {
     diagnosis why;
   };
   /// To be called once in a while with the entries in whose calls the rank has waited for long.
-  std::vector<finding> poll(const std::vector<std::size_t>& entries);
+  /// `quiet`: the process has done next to nothing for a while.
+  std::vector<finding> poll(const std::vector<std::size_t>& entries, clock::time_point now,
+                            bool quiet);
 
  private:
   // Calls by their entries, serial numbers and repetitions, and threads by their traces.
@@ -75,10 +81,12 @@ class self_wait_search {
     bool operator==(const stillness&) const = default;
   };
   std::optional<stillness> look() const;
+  bool may_warn(const call_key& call, clock::time_point now, bool quiet);
 
   process_context& m_owner;
   std::optional<stillness> m_last;
-  std::map<call_key, bool> m_reported;  ///< calls of this rank; whether as an error
+  std::map<call_key, bool> m_reported;           ///< calls of this rank; whether as an error
+  std::map<call_key, clock::time_point> m_seen;  ///< since when they have waited for long
 };
 
 }  // namespace sucl::core

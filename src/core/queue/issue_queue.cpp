@@ -236,6 +236,7 @@ void issue_queue::finish(op_request& n, const error_info* failure) {
     const bool asynchronous = n.watch.done || n.watch.assisted;
     if (asynchronous) m_failures.keep(*failure, n.watch.thrown);
   }
+  m_undelivered.fetch_add(1, std::memory_order_relaxed);
   record_writer::set(n.noted, failure                     ? record_state::failed
                               : n.on_stream && !n.request ? record_state::enqueued
                                                           : record_state::done);
@@ -247,6 +248,7 @@ void issue_queue::finish(op_request& n, const error_info* failure) {
 void issue_queue::deliver(std::vector<op_request*>& done) {
   for (op_request* n : done) {
     if (n->watch.done) n->watch.done(n->watch.context, n->failure ? &*n->failure : nullptr);
+    m_undelivered.fetch_sub(1, std::memory_order_release);
   }
   const held_lock lock(m_mutex);
   for (op_request* n : done) {

@@ -107,6 +107,8 @@ class SUCL_CORE_API issue_queue {
   call_excerpt excerpt(std::uint64_t from, std::uint64_t stride, std::uint64_t count);
   /// Ranks on other nodes have called something else.
   void report_mismatch(const std::string& what);
+  /// Whether operations are over whose observer has not been notified. Any thread.
+  bool has_undelivered() const { return m_undelivered.load(std::memory_order_acquire) != 0; }
   /// A caller is inside a backend.
   bool entered() const { return m_entered.load(std::memory_order_acquire); }
   /// Fails everything that is not done, and everything that is issued later. Once. A caller inside
@@ -335,6 +337,7 @@ class SUCL_CORE_API issue_queue {
   std::deque<op_request*> m_waiting;             ///< issued, not posted; in order
   std::vector<op_request*> m_flight;             ///< posted, not done; in order
   std::vector<op_request*> m_done;               ///< finished, observer not notified yet
+  std::atomic<std::int32_t> m_undelivered{0};    ///< finished; a thread may be at it
   std::atomic<bool> m_entered{false};            ///< a caller is inside a backend; set locked
   std::atomic<record_entry*> m_inside{nullptr};  ///< what it executes there
   std::uint64_t m_collectives = 0;               ///< issued so far

@@ -4,7 +4,7 @@
 
 #include "core/record/flight_recorder.hpp"
 
-#include <link.h>
+#include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -14,9 +14,8 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
+#include <string_view>
 
 namespace sucl::core {
 namespace {
@@ -33,8 +32,7 @@ std::array g_signals{
     watched_signal{SIGSEGV, true}, watched_signal{SIGBUS, true},  watched_signal{SIGFPE, true},
     watched_signal{SIGILL, true},  watched_signal{SIGABRT, true}, watched_signal{SIGTERM, false},
     watched_signal{SIGINT, false}, watched_signal{SIGHUP, false}, watched_signal{SIGQUIT, false}};
-std::array<bool, NSIG> g_handled_before{};  // by the program, or what it had begun
-std::mutex g_mutex;                         // of both, but for the handler
+std::mutex g_mutex;  // of it, but for the handler
 std::array<std::atomic<flight_recorder*>, 16> g_records;
 std::atomic<long> g_writer{0};  // the thread that writes them
 
@@ -82,19 +80,19 @@ bool is_raised_by_threads(int number) {
   return std::find(all.begin(), all.end(), number) != all.end();
 }
 
-// Whether a handler is of the executable itself, not of a library.
-bool is_in_program(const struct sigaction& a) {
-  auto at = reinterpret_cast<std::uintptr_t>(a.sa_sigaction);
-  const auto look = [](dl_phdr_info* program, std::size_t, void* handler) {
-    const auto& where = *static_cast<const std::uintptr_t*>(handler);
-    const bool is_inside = std::any_of(
-        program->dlpi_phdr, program->dlpi_phdr + program->dlpi_phnum, [&](const auto& part) {
-          const std::uintptr_t begin = program->dlpi_addr + part.p_vaddr;
-          return part.p_type == PT_LOAD && where >= begin && where - begin < part.p_memsz;
-        });
-    return is_inside ? 1 : -1;  // the executable comes first
-  };
-  return dl_iterate_phdr(look, &at) == 1;
+// LLVM's handlers remove files and end the process. A SYCL runtime has it to compile kernels, in
+// libraries of these names.
+bool is_of_compiler(const struct sigaction& a) {
+  constexpr std::array<std::string_view, 8> all{"libintelocl",      "libcommon_clang.", "libpocl",
+                                                "libopencl-clang.", "libLLVM",          "libclang",
+                                                "libigc.",          "libigdfcl."};
+  Dl_info object{};
+  if (dladdr(reinterpret_cast<void*>(a.sa_sigaction), &object) == 0 || !object.dli_fname)
+    return false;
+  const std::string_view path = object.dli_fname;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return std::any_of(all.begin(), all.end(),
+                     [&](std::string_view one) { return name.substr(0, one.size()) == one; });
 }
 
 void take(watched_signal& s) {
@@ -120,26 +118,17 @@ void give_back(watched_signal& s) {
 
 void note_own_signals() noexcept {
   const std::lock_guard lock(g_mutex);
-  static bool noted = false;
-  for (int number = 1; number <= SIGRTMAX && !noted; ++number) {
-    struct sigaction now{};
-    if (sigaction(number, nullptr, &now) == 0 && handles(now))
-      g_handled_before[static_cast<std::size_t>(number)] = true;
-  }
-  noted = true;
   for (watched_signal& s : g_signals) {
     struct sigaction now{};
     if (!s.taken) s.programs = sigaction(s.number, nullptr, &now) != 0 || !is_default(now);
   }
 }
 
-bool program_handles_signals() noexcept {
-  const std::lock_guard lock(g_mutex);
+bool handles_signals_from_outside() noexcept {
   for (int number = 1; number <= SIGRTMAX; ++number) {
     struct sigaction now{};
     if (is_raised_by_threads(number) || sigaction(number, nullptr, &now) != 0) continue;
-    if (handles(now) && (g_handled_before[static_cast<std::size_t>(number)] || is_in_program(now)))
-      return true;
+    if (handles(now) && !is_of_compiler(now)) return true;
   }
   return false;
 }

@@ -17,8 +17,8 @@ void note_own_signals() noexcept;
 void write_on_signals(flight_recorder& record) noexcept;
 /// No more, of this one. After the last one signals do again what they did.
 void forget_on_signals(flight_recorder& record) noexcept;
-/// Whether the program handles a signal that comes from outside: what was handled when the program
-/// began SuCL, or is by a function of its executable.
-bool program_handles_signals() noexcept;
+/// Whether a signal that comes from outside is handled, by anything but SuCL and compilers that a
+/// SYCL runtime has loaded: a handler in any other library may be the program's.
+bool handles_signals_from_outside() noexcept;
 
 }  // namespace sucl::core

@@ -128,6 +128,33 @@ TEST(runtime, every_operation_is_heard_of) {
   });
 }
 
+// Until its observer has returned, it may be what a thread of the program waits for.
+TEST(runtime, what_is_over_is_undelivered_until_it_was_heard_of) {
+  struct slow {
+    std::promise<void> begun, goes_on;
+    static void hear(void* self, const error_info*) {
+      static_cast<slow*>(self)->begun.set_value();
+      static_cast<slow*>(self)->goes_on.get_future().wait();
+    }
+  };
+  run(2, settings(), [](process&, communicator& c) {
+    EXPECT_FALSE(c.has_undelivered());
+    slow one;
+    core::observer watch;
+    watch.context = &one;
+    watch.done = &slow::hear;
+    int x = c.rank() + 1;
+    const auto issued = c.issue(allreduce(&x), {}, false, watch);
+    c.mark_ready(issued.operation);
+    one.begun.get_future().wait();
+    EXPECT_TRUE(issued.operation.done());
+    EXPECT_TRUE(c.has_undelivered());
+    one.goes_on.set_value();
+    c.wait_all();
+    while (c.has_undelivered()) std::this_thread::yield();
+  });
+}
+
 // Rank 0 compares calls between nodes. When it ends first, the others know that theirs were the
 // same, or each would wait in vain for a reply.
 TEST(runtime, rank_0_says_that_calls_agree_before_it_ends) {
