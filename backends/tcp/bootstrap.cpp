@@ -20,6 +20,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <set>
 #include <thread>
 
 namespace sucl::tcp {
@@ -52,6 +53,7 @@ struct state {
   std::shared_ptr<store_server> server;
   /// Of ids that this process has made.
   std::vector<std::shared_ptr<store_server>> servers;
+  std::set<std::string> used;  ///< secrets of ids by which this process has found a job
   std::vector<std::pair<void (*)(void*), void*>> hooks;
 };
 
@@ -340,6 +342,22 @@ void start(state& g) {
   made->start(*store);
   const std::lock_guard lock(g.lock);
   g.local_process = made;
+  if (!p.id.empty()) g.used.insert(identity::of(p.id).secret);
+}
+
+// What would fail once the job that runs has ended, where another one follows.
+void check_next(state& g, const job_description& p) {
+  constexpr int max_ranks = 1 << 24;
+  if (p.size > max_ranks)
+    throw problem{SUCL_ERROR_INVALID_COUNT,
+                  "a job of " + std::to_string(p.size) + " ranks is larger than any",
+                  "Pass the number of processes; at most " + std::to_string(max_ranks)};
+  if (p.id.empty()) return;
+  const std::string secret = identity::of(p.id).secret;
+  const std::lock_guard lock(g.lock);
+  if (g.used.count(secret) != 0)
+    throw problem{SUCL_ERROR_INVALID_ARGUMENT, "a job has been found by this id already",
+                  "Make an id for each job: unique_id::make()"};
 }
 
 sucl_status rendezvous(const sucl_core* core, const sucl_rendezvous* r) {
@@ -361,6 +379,7 @@ sucl_status rendezvous(const sucl_core* core, const sucl_rendezvous* r) {
       const auto* failed = reinterpret_cast<const sucl_failed_start*>(r);
       p.failure = {failed->status, text(failed->failure), text(failed->hint)};
     }
+    check_next(global(), p);
     const std::lock_guard lock(global().lock);
     global().job = std::move(p);
   });

@@ -15,6 +15,8 @@
 //   grow RANK      and then two new processes come, of which one replaces the dead one
 //   grow_twice     a process comes to a job that is well; it leaves, and another one comes
 //   grow_wrong     calls of grow() that are wrong on some rank
+//   grow_in_vain   one of two new processes does not come
+//   grow_halved    each half of the ranks makes a job of its own, which is larger
 //   joiner ID RANK SIZE
 //   refused        by control planes that end the job
 #include <sucl/sucl.hpp>
@@ -287,11 +289,13 @@ void leave(sucl::runtime& rt, sucl::communicator world, int victim) {
   check_all(world.shrink(), without(world.size(), {victim}), own);
 }
 
-// Starts `count` processes, on rank 0 alone, that join the ranks of `members` by the id.
+// Starts `count` processes, on rank 0 alone, that join the ranks of `members` by the id; `missing`
+// more would have to.
 std::vector<pid_t> start_joiners(const sucl::communicator& members, const sucl::unique_id& id,
-                                 int count) {
+                                 int count, int missing = 0) {
   std::vector<pid_t> all;
-  const std::string text = id.to_string(), size = std::to_string(members.size() + count);
+  const std::string text = id.to_string();
+  const std::string size = std::to_string(members.size() + count + missing);
   for (int i = 0; i < count && members.rank() == 0; ++i) {
     const std::string rank = std::to_string(members.size() + i);
     const pid_t joiner = fork();
@@ -369,7 +373,46 @@ void grow_wrong(sucl::runtime& rt, sucl::communicator world) {
   refused(sucl::errc::invalid_count, "-2 processes cannot join",
           [&] { rt.grow(world, some, odd ? -2 : 1); });
   refused(sucl::errc::mismatch, "different numbers", [&] { rt.grow(world, some, odd ? 2 : 1); });
+  const auto named = [](const char* text) { return sucl::unique_id::from_string(text); };
+  refused(sucl::errc::invalid_argument, "is no id of a job",
+          [&] { rt.grow(world, named("nonsense"), 1); });
+  refused(sucl::errc::invalid_argument, "found by this id already",
+          [&] { rt.grow(world, named(std::getenv("SUCL_TCP_ID")), 1); });
+  refused(sucl::errc::invalid_count, "larger than any",
+          [&] { rt.grow(world, some, 2'000'000'000); });
   refused(sucl::errc::shut_down, "is empty", [&] { rt.grow({}, some, 1); });
+}
+
+// The rank that is missing is named, and the runtime has ended, and all that was made with it.
+void grow_in_vain(sucl::runtime& rt, sucl::communicator world) {
+  const int rank = world.rank(), size = world.size();
+  const auto id = rank == 0 ? sucl::unique_id::make("loopback") : sucl::unique_id{};
+  const auto joiners = start_joiners(world, id, 1, 1);
+  const auto info = failure_of([&] { rt.grow(world, id, 2); });
+  expect(info.code == sucl::errc::timeout &&
+             info.message.find("rank " + std::to_string(size + 1)) != info.message.npos,
+         "who is missing is named: " + info.message);
+  const auto has_ended = [&](const std::function<void()>& call) {
+    const auto why = failure_of(call);
+    expect(why.code == sucl::errc::shut_down, "it has ended: " + why.message);
+  };
+  has_ended([&] { world.blocking().barrier(); });
+  has_ended([&] { (void)rt.world(sycl::queue{}); });
+  has_ended([&] { rt.grow(world, id, 2); });
+  for (const pid_t joiner : joiners) {
+    int status = 0;
+    expect(waitpid(joiner, &status, 0) == joiner && status != 0, "the joiner has the error too");
+  }
+}
+
+void grow_halved(sucl::runtime& rt, sucl::communicator world) {
+  auto half = world.split(world.rank() % 2, -world.rank());
+  std::vector<pid_t> joiners;
+  const int rank = half.rank();
+  auto grown = grow_by(rt, std::exchange(half, {}), 1, joiners);
+  expect(grown.rank() == rank, "the numbers of the members");
+  rt.shut_down();
+  await_joiners(joiners);
 }
 
 int join() {
@@ -409,6 +452,8 @@ void run(sucl::runtime& rt, const std::string& what) {
   if (what == "grow") grow(rt, std::exchange(world, {}), number(1));
   if (what == "grow_twice") grow_twice(rt, std::exchange(world, {}));
   if (what == "grow_wrong") grow_wrong(rt, world);
+  if (what == "grow_in_vain") grow_in_vain(rt, world);
+  if (what == "grow_halved") grow_halved(rt, std::exchange(world, {}));
   if (what == "refused") be_refused(rt, world);
   if (failures == 0) std::printf("%s: right on one of %d ranks\n", what.c_str(), size);
   std::fflush(stdout);

@@ -3,8 +3,10 @@
 #include "core/communicator/growing.hpp"
 
 #include "base/error.hpp"
+#include "core/control/control_plane.hpp"
 #include "core/exchange/readiness.hpp"
 
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -12,9 +14,8 @@
 namespace sucl::core {
 namespace {
 
-// Why this rank cannot, and what to do.
-std::optional<error_info> obstacle(const communicator_context& c, const std::string& id,
-                                   int joiners) {
+// Why this rank cannot join the new job so, and what to do.
+std::optional<error_info> obstacle(const communicator_context& c, const launch& l, int joiners) {
   const auto because = [](errc code, std::string what, std::string hint) {
     error_info e;
     e.code = code;
@@ -31,9 +32,15 @@ std::optional<error_info> obstacle(const communicator_context& c, const std::str
   if (joiners < 1 || joiners > std::numeric_limits<int>::max() - c.size())
     return because(errc::invalid_count, std::to_string(joiners) + " processes cannot join",
                    "Pass how many new processes call runtime::join, at least 1");
-  if (c.rank() == 0 && id.empty())
+  if (l.rank != 0) return std::nullopt;
+  if (l.id.empty())
     return because(errc::invalid_argument, "the id of rank 0 is empty",
                    "Make it with unique_id::make()");
+  try {
+    check_next(l, c.owner->settings());
+  } catch (const error& e) {
+    return e.info();
+  }
   return std::nullopt;
 }
 
@@ -41,12 +48,12 @@ std::optional<error_info> obstacle(const communicator_context& c, const std::str
 
 launch agree_to_grow(communicator_context& c, const std::string& id, int joiners) {
   const sucl_oob oob = c.oob();
-  auto wrong = obstacle(c, id, joiners);
   launch l;
   l.rank = c.rank();
-  l.size = c.size() + joiners;
+  l.size = static_cast<int>(std::int64_t{c.size()} + joiners);
   l.id = id;
   l.why = "runtime::grow";
+  auto wrong = obstacle(c, l, joiners);
   if (c.size() == 1) {
     if (wrong) throw error(*wrong);
     return l;

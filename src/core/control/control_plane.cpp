@@ -246,6 +246,13 @@ sucl_rendezvous rendezvous_of(const launch& l, const base::config& settings) {
   return where;
 }
 
+void check_next(const launch& l, const base::config& settings) {
+  const sucl_bootstrap& plane = load_bootstrap("libsucl_tcp.so");
+  const sucl_rendezvous where = rendezvous_of(l, settings);
+  if (const auto status = plane.rendezvous(&services(), &where))
+    throw_last(status, plane.name, "grow", l.rank);
+}
+
 void fail_start(const std::string& id, sucl_status status, const std::string& why,
                 const std::string& hint) noexcept {
   try {
