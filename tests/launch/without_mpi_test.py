@@ -120,6 +120,16 @@ class Job(unittest.TestCase):
         self.assertIn("rank 2 was ended by signal 9", self.text)
         self.assertEqual(len(re.findall(r"rank [01]: it is named", self.text)), 2, self.text)
 
+    def test_what_scripts_have_started_ends_with_them(self):
+        """A stopped program would keep the output open, too."""
+        program = "kill -STOP $$; sleep 1000"
+        for options in ((), ("--timeout", "1")):
+            code = self.run_local(
+                2, "sh", "-c", f"[ $SUCL_TCP_RANK = 0 ] && exit 3; sh -c '{program}'; exit 4",
+                options=options)
+            self.assertEqual(code, 3, self.text)
+            self.assertIn("rank 0 ended with status 3", self.text)
+
     def test_signals_reach_the_ranks(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             job = subprocess.Popen(

@@ -3,6 +3,7 @@
 #include "local_job.hpp"
 
 #include "input.hpp"
+#include "launcher_processes.hpp"
 #include "report.hpp"
 
 #include "base/system/started_ranks.hpp"
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -51,6 +53,7 @@ class local_job {
   local_job(const job& what, const std::string& input) : m_what(what), m_input(input) {
     const sigset_t set = local_signals();
     sigprocmask(SIG_BLOCK, &set, &m_before);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);  // what ranks leave behind stays a descendant
     m_id = core::make_job_id("loopback", 0, what.ranks);
     const std::string name = base::name_of_sucl_run + std::to_string(what.ranks);
     prctl(PR_SET_NAME, name.c_str());
@@ -66,6 +69,7 @@ class local_job {
       poll_ranks();
       terminate_remaining();
     }
+    if (m_first || m_termination_requested) end_left_behind();
     if (!m_first) return exit_code::success;
     std::string others;
     if (m_failed > 1) others = "; " + std::to_string(m_failed - 1) + " more failed after it";
@@ -157,19 +161,45 @@ class local_job {
   }
 
   void poll_ranks() {
-    for (std::size_t r = 0; r < m_ranks.size(); ++r) {
-      one& rank = m_ranks[r];
-      int status = 0;
-      while (rank.process > 0 &&
-             waitpid(rank.process, &status, WNOHANG | WUNTRACED | WCONTINUED) == rank.process) {
-        rank.stopped = WIFSTOPPED(status);
-        if (WIFSTOPPED(status) || WIFCONTINUED(status)) continue;
-        rank.process = -1;
-        rank.status = status;
-        --m_running;
-        if (m_running > 0) fail_start(static_cast<int>(r), status);
-        if (status != 0) note_failure(static_cast<int>(r));
-      }
+    int status = 0;
+    pid_t child = 0;
+    while ((child = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+      const auto rank = std::find_if(m_ranks.begin(), m_ranks.end(),
+                                     [&](const one& r) { return r.process == child; });
+      if (rank == m_ranks.end()) continue;
+      rank->stopped = WIFSTOPPED(status);
+      if (WIFSTOPPED(status) || WIFCONTINUED(status)) continue;
+      const int number = static_cast<int>(rank - m_ranks.begin());
+      rank->process = -1;
+      rank->status = status;
+      --m_running;
+      if (m_running > 0) fail_start(number, status);
+      if (status != 0) note_failure(number);
+    }
+  }
+
+  // What was started by ranks that are scripts, and outlives these. Services have a session of
+  // their own.
+  static std::vector<pid_t> left_behind() {
+    std::vector<pid_t> all = processes_of(getpid());
+    std::erase_if(all, [](pid_t p) { return p == getpid() || getsid(p) != getsid(0); });
+    return all;
+  }
+
+  // A process that is stopped gets the signal once it goes on.
+  void end_left_behind() {
+    const auto kill_at = now() + time_to_end_ranks;
+    bool first = true;
+    for (auto all = left_behind(); !all.empty() && now() < kill_at + time_to_fail_ranks;
+         all = left_behind()) {
+      const bool late = now() > kill_at;
+      for (const pid_t p : all)
+        if (first || late) kill(p, late ? SIGKILL : SIGTERM);
+      for (const pid_t p : all)
+        if (first) kill(p, SIGCONT);
+      first = false;
+      nanosleep(&between_local_polls, nullptr);
+      poll_ranks();
     }
   }
 
