@@ -7,10 +7,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 namespace sucl::testing {
 namespace {
+
+// The launcher's, of a job without MPI.
+bool has_id() { return std::getenv("SUCL_TCP_ID") != nullptr; }
 
 struct runtime_test : ::testing::Test {
   rank_fixture& j = fixture();
@@ -43,7 +47,7 @@ TEST_F(runtime_test, members_describe_every_rank) {
     EXPECT_EQ(m.implementation, implementation_name);
     EXPECT_FALSE(m.device.empty());
     EXPECT_FALSE(m.host.empty());
-    EXPECT_NE(m.native_memory.find("mpi:"), std::string::npos) << m.native_memory;
+    EXPECT_EQ(m.native_memory.find("mpi:") == std::string::npos, has_id()) << m.native_memory;
     processes.push_back(m.process);
   }
   std::sort(processes.begin(), processes.end());
@@ -239,9 +243,11 @@ void end(runtime& rt, rank_fixture& j) {
   moved.shut_down();
   expect_error(errc::shut_down, [&] { (void)moved.world(); });
   expect_error(errc::shut_down, [&] { (void)rt.world(); });
-  // MPI, which SuCL has started and ended, cannot start again.
-  const auto text = expect_error(errc::shut_down, [] { runtime again; });
-  EXPECT_NE(text.find("finalised"), std::string::npos) << text;
+  // MPI, which SuCL has started and ended, cannot start again, nor can a job whose id has served.
+  const auto text =
+      expect_error(has_id() ? errc::invalid_argument : errc::shut_down, [] { runtime again; });
+  const char* const why = has_id() ? "by this id already" : "finalised";
+  EXPECT_NE(text.find(why), std::string::npos) << text;
 }
 
 }  // namespace
