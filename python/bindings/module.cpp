@@ -177,6 +177,7 @@ NB_MODULE(_core, m) {
   bind_runtime(m);
   bind_compositions(m);
   bind_neighbors(m);
+  bind_partitions(m);
   bind_functions(m);
   bind_port(m);
 }

@@ -28,6 +28,7 @@ void bind_runtime(nanobind::module_& m);
 void bind_port(nanobind::module_& m);
 void bind_compositions(nanobind::module_& m);
 void bind_neighbors(nanobind::module_& m);
+void bind_partitions(nanobind::module_& m);
 void bind_functions(nanobind::module_& m);
 
 }  // namespace sucl::python
