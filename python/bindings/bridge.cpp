@@ -17,6 +17,13 @@ const ::sycl::queue& queue_at(const void* pointer) {
   return *static_cast<const ::sycl::queue*>(pointer);
 }
 
+std::vector<::sycl::queue> queues_at(const std::vector<std::shared_ptr<queue_handle>>& handles) {
+  std::vector<::sycl::queue> all;
+  all.reserve(handles.size());
+  for (const auto& one : handles) all.push_back(queue_at(one->get()));
+  return all;
+}
+
 std::vector<::sycl::event> events_of(const dependencies& deps) {
   std::vector<::sycl::event> events;
   events.reserve(deps.size());
@@ -340,6 +347,28 @@ event_handle communicator_handle::reduce_by(const reduction& r, const dependenci
       events_of(deps), blocking));
 }
 
+event_handle communicator_handle::sum_scaled(const reduction& r, const dependencies& deps) const {
+  const detail::erased_op scale{r.fold, {}};
+  return handle(detail::sum_scaled(
+      *m_communicator, scale, {r.what, r.send, r.recv, r.counts, r.root, r.element, r.element_size},
+      events_of(deps)));
+}
+
+executable_handle::executable_handle(executable e)
+    : m_executable(std::make_shared<executable>(std::move(e))) {}
+event_handle executable_handle::replay(const dependencies& deps) const {
+  return handle(m_executable->replay(events_of(deps)));
+}
+void executable_handle::update(std::function<void()> calls) const {
+  m_executable->update(std::move(calls));
+}
+bool executable_handle::is_graph() const { return m_executable->is_graph(); }
+executable_handle communicator_handle::record(const void* sycl_queue,
+                                              std::function<void()> calls) const {
+  const ::sycl::queue on = sycl_queue ? queue_at(sycl_queue) : m_communicator->queue();
+  return executable_handle(m_communicator->record(on, std::move(calls)));
+}
+
 neighborhood_handle::neighborhood_handle(neighborhood n)
     : m_neighborhood(std::make_shared<neighborhood>(std::move(n))) {}
 neighborhood_handle::neighborhood_handle(const communicator_handle& of,
@@ -377,6 +406,12 @@ void* communicator_handle::allocate(std::size_t bytes) const {
   return m_communicator->allocate<std::byte>(bytes);
 }
 void communicator_handle::deallocate(void* memory) const { m_communicator->deallocate(memory); }
+bool communicator_handle::register_memory(void* memory, std::size_t bytes) const {
+  return m_communicator->register_memory(static_cast<std::byte*>(memory), bytes);
+}
+void communicator_handle::deregister_memory(void* memory) const {
+  m_communicator->deregister_memory(memory);
+}
 
 void communicator_handle::check_reach(const void* pointer, const void* sycl_queue) const {
   if (!sycl_queue || has_queue()) return;
@@ -390,11 +425,21 @@ void communicator_handle::check_reach(const void* pointer, const void* sycl_queu
   throw error(info);
 }
 
+group_handle::group_handle() : m_group(std::make_shared<group>()) {}
 group_handle::group_handle(const communicator_handle& of)
     : m_group(std::make_shared<group>(*of.m_communicator)) {}
 void group_handle::add(const call& c) {
   auto request = request_of(c);
   m_group->submit(request, {});
+}
+void group_handle::add(const communicator_handle& on, const call& c) {
+  auto request = request_on(*on.m_communicator, c);
+  m_group->on(*on.m_communicator).submit(request, {});
+}
+std::vector<event_handle> group_handle::submit_each(const dependencies& deps) {
+  std::vector<event_handle> events;
+  for (const auto& e : m_group->submit_each(events_of(deps))) events.push_back(handle(e));
+  return events;
 }
 event_handle group_handle::submit(const dependencies& deps) {
   return handle(m_group->submit(events_of(deps)));
@@ -465,10 +510,9 @@ communicator_handle runtime_handle::world(const void* sycl_queue) const {
 }
 std::vector<communicator_handle> runtime_handle::worlds(
     const std::vector<std::shared_ptr<queue_handle>>& queues) const {
-  std::vector<::sycl::queue> all;
-  for (const auto& one : queues) all.push_back(queue_at(one->get()));
   std::vector<communicator_handle> handles;
-  for (communicator& c : alive(m_runtime).world(all)) handles.emplace_back(std::move(c));
+  for (communicator& c : alive(m_runtime).world(queues_at(queues)))
+    handles.emplace_back(std::move(c));
   return handles;
 }
 communicator_handle runtime_handle::adopt(const void* comm, std::size_t bytes,
@@ -477,6 +521,16 @@ communicator_handle runtime_handle::adopt(const void* comm, std::size_t bytes,
     runtime& r = alive(m_runtime);
     return communicator_handle(sycl_queue ? r.adopt(native, queue_at(sycl_queue))
                                           : r.adopt(native));
+  });
+}
+std::vector<communicator_handle> runtime_handle::adopt(
+    const void* comm, std::size_t bytes,
+    const std::vector<std::shared_ptr<queue_handle>>& queues) const {
+  const auto all = queues_at(queues);
+  return with_comm(comm, bytes, [&](auto native) {
+    std::vector<communicator_handle> handles;
+    for (communicator& c : alive(m_runtime).adopt(native, all)) handles.emplace_back(std::move(c));
+    return handles;
   });
 }
 void runtime_handle::grow(const communicator_handle& members, const unique_id& id,

@@ -26,6 +26,7 @@
 namespace sucl {
 class communicator;
 class compiled_plan;
+class executable;
 class group;
 class neighborhood;
 class persistent;
@@ -127,6 +128,18 @@ class plan_handle {
   std::size_t m_element_size;
 };
 
+/// Operations that are replayed.
+class executable_handle {
+ public:
+  explicit executable_handle(executable e);
+  event_handle replay(const dependencies& deps) const;
+  void update(std::function<void()> calls) const;
+  [[nodiscard]] bool is_graph() const;
+
+ private:
+  std::shared_ptr<executable> m_executable;
+};
+
 /// A communicator.
 class communicator_handle {
  public:
@@ -175,9 +188,21 @@ class communicator_handle {
     std::function<void(const void* lower, void* upper, std::size_t count)> fold;
   };
   event_handle reduce_by(const reduction& r, const dependencies& deps, bool blocking) const;
+  /// The sum of what `fold` makes of the contributions: it writes to `upper` what is in `lower`,
+  /// scaled. Of reduce_scatter_block `counts` has the block's.
+  event_handle sum_scaled(const reduction& r, const dependencies& deps) const;
+
+  /// On the queue, or where that is null on the communicator's own.
+  [[nodiscard]] executable_handle record(const void* sycl_queue, std::function<void()> calls) const;
 
   [[nodiscard]] void* allocate(std::size_t bytes) const;
   void deallocate(void* memory) const;
+  [[nodiscard]] bool register_memory(void* memory, std::size_t bytes) const;
+  void deregister_memory(void* memory) const;
+  /// Whether both are handles of one communicator.
+  [[nodiscard]] bool is_same(const communicator_handle& other) const {
+    return m_communicator == other.m_communicator;
+  }
 
   /// Throws unless what is in that memory can be reached: the host reads no memory of a device.
   void check_reach(const void* pointer, const void* sycl_queue) const;
@@ -189,12 +214,16 @@ class communicator_handle {
   std::shared_ptr<communicator> m_communicator;
 };
 
-/// Operations that are issued together.
+/// Operations that are issued together, of any communicators.
 class group_handle {
  public:
+  group_handle();
+  /// Of messages of one communicator: it is an operation also where it has none.
   explicit group_handle(const communicator_handle& of);
   void add(const call& c);
+  void add(const communicator_handle& on, const call& c);
   event_handle submit(const dependencies& deps);
+  std::vector<event_handle> submit_each(const dependencies& deps);
   void run(const dependencies& deps);
 
  private:
@@ -254,6 +283,9 @@ class runtime_handle {
       const std::vector<std::shared_ptr<queue_handle>>& queues) const;
   [[nodiscard]] communicator_handle adopt(const void* comm, std::size_t bytes,
                                           const void* sycl_queue) const;
+  [[nodiscard]] std::vector<communicator_handle> adopt(
+      const void* comm, std::size_t bytes,
+      const std::vector<std::shared_ptr<queue_handle>>& queues) const;
   void grow(const communicator_handle& members, const unique_id& id, int joiners) const;
   void shut_down() const;
   /// Ends it without waiting for anything, as where an exception ends the program. Others get

@@ -81,7 +81,7 @@ nb::list members(const communicator_handle& c) {
   for (const member& m : c.members())
     all.append(nb::make_tuple(m.rank, m.node, m.local_rank, m.host, m.process, m.platform,
                               m.implementation, m.sycl_backend, m.device, m.device_memory_on_host,
-                              m.native_memory));
+                              m.native_memory, m.island));
   return all;
 }
 
@@ -138,6 +138,10 @@ std::pair<int, std::size_t> element_type(const std::string& dtype) {
   return {static_cast<int>(element), size};
 }
 
+bool is_defined(int reduction, int element) {
+  return defined(static_cast<op>(reduction), static_cast<type>(element));
+}
+
 // What SuCL makes of an array: type, bytes of an element, elements, read-only, address.
 nb::tuple describe_array(nb::handle array) {
   holdings held;
@@ -172,12 +176,16 @@ NB_MODULE(_core, m) {
   m.def("translate_errors", &translate_errors, "maker"_a);
   m.def("element_type", &element_type, "dtype"_a);
   m.def("describe_array", &describe_array, "array"_a);
+  m.def("defined", &is_defined, "op"_a, "type"_a);
   bind_operations(m);
   bind_communicator(m);
   bind_runtime(m);
   bind_compositions(m);
+  bind_groups(m);
+  bind_memory(m);
   bind_neighbors(m);
   bind_partitions(m);
+  bind_recordings(m);
   bind_functions(m);
   bind_port(m);
 }

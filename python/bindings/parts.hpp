@@ -27,8 +27,11 @@ rendezvous_store store_of(const nanobind::object& object);
 void bind_runtime(nanobind::module_& m);
 void bind_port(nanobind::module_& m);
 void bind_compositions(nanobind::module_& m);
+void bind_groups(nanobind::module_& m);
+void bind_memory(nanobind::module_& m);
 void bind_neighbors(nanobind::module_& m);
 void bind_partitions(nanobind::module_& m);
+void bind_recordings(nanobind::module_& m);
 void bind_functions(nanobind::module_& m);
 
 }  // namespace sucl::python

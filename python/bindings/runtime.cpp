@@ -82,13 +82,18 @@ communicator_handle world(const runtime_handle& r, nb::handle queue) {
   return r.world(on ? on->get() : nullptr);
 }
 
-std::vector<communicator_handle> worlds(const runtime_handle& r, nb::handle queues) {
+std::vector<std::shared_ptr<queue_handle>> queues_from(nb::handle queues) {
   std::vector<std::shared_ptr<queue_handle>> all;
   for (nb::handle one : nb::iter(queues)) {
     all.push_back(queue_from(one));
     if (!all.back())
       fail(errc::invalid_argument, "one of the queues is None", "Name a device, or pass a queue");
   }
+  return all;
+}
+
+std::vector<communicator_handle> worlds(const runtime_handle& r, nb::handle queues) {
+  const auto all = queues_from(queues);
   const nb::gil_scoped_release released;
   return r.worlds(all);
 }
@@ -98,6 +103,13 @@ communicator_handle adopt(const runtime_handle& r, std::uintptr_t comm, std::siz
   const auto on = queue_from(queue);
   const nb::gil_scoped_release released;
   return r.adopt(reinterpret_cast<const void*>(comm), bytes, on ? on->get() : nullptr);
+}
+
+std::vector<communicator_handle> adopt_queues(const runtime_handle& r, std::uintptr_t comm,
+                                              std::size_t bytes, nb::handle queues) {
+  const auto all = queues_from(queues);
+  const nb::gil_scoped_release released;
+  return r.adopt(reinterpret_cast<const void*>(comm), bytes, all);
 }
 
 std::string make_id(const std::string& network, std::uint16_t port) {
@@ -115,6 +127,7 @@ void bind_runtime(nb::module_& m) {
       .def("world", &world, "queue"_a.none())
       .def("worlds", &worlds, "queues"_a)
       .def("adopt", &adopt, "comm"_a, "bytes"_a, "queue"_a.none())
+      .def("adopt_queues", &adopt_queues, "comm"_a, "bytes"_a, "queues"_a)
       .def("grow", &grow, "members"_a, "id"_a, "joiners"_a)
       .def("abandon", &runtime_handle::abandon, nb::call_guard<nb::gil_scoped_release>())
       .def("shut_down", &runtime_handle::shut_down, nb::call_guard<nb::gil_scoped_release>());

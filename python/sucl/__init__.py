@@ -40,28 +40,32 @@ from .communicator import (  # noqa: E402
     BlockingOperations,
     Communicator,
     Event,
-    Group,
     Member,
     Memory,
     Persistent,
     PersistentOperations,
     Plan,
+    Registration,
 )
 from .composition import Composition, Slice  # noqa: E402
-from .functions import UserOp  # noqa: E402
+from .functions import ScaledSum, UserOp  # noqa: E402
+from .groups import Group, GroupMember  # noqa: E402
 from .neighbors import BlockingNeighborhood, Neighborhood  # noqa: E402
 from .partition import Balancer, BoxBalancer, BoxPartition, Migration, Partition  # noqa: E402
+from .recordings import Executable  # noqa: E402
 from .runtime import Runtime, each_rank, runtime, unique_id, world  # noqa: E402
-from .types import KINDS, NO_RANK, OPS, TYPES, loc_dtype  # noqa: E402
+from .types import KINDS, NO_RANK, OPS, TYPES, defined, loc_dtype  # noqa: E402
+from .values import Values  # noqa: E402
 
 __version__ = _core.version
 
 __all__ = [
     "Balancer", "BlockingNeighborhood", "BlockingOperations", "BoxBalancer", "BoxPartition",
-    "Communicator", "Composition", "ConfigurationError", "Error", "Event", "Group", "InternalError",
-    "InvalidArgumentError", "InvalidCountError", "InvalidMemoryError", "InvalidRankError",
-    "InvalidTypeError", "KINDS", "LateError", "Member", "Memory", "Migration", "MismatchError",
-    "NO_RANK", "NativeError", "Neighborhood", "OPS", "OutOfMemoryError", "Partition",
-    "PeerLostError", "Persistent", "PersistentOperations", "Plan", "Runtime", "ShutDownError",
-    "Slice", "TYPES", "UnavailableError", "UnsupportedError", "UserOp", "each_rank", "errors",
-    "loc_dtype", "plans", "runtime", "unique_id", "world"]
+    "Communicator", "Composition", "ConfigurationError", "Error", "Event", "Executable", "Group",
+    "GroupMember", "InternalError", "InvalidArgumentError", "InvalidCountError",
+    "InvalidMemoryError", "InvalidRankError", "InvalidTypeError", "KINDS", "LateError", "Member",
+    "Memory", "Migration", "MismatchError", "NO_RANK", "NativeError", "Neighborhood", "OPS",
+    "OutOfMemoryError", "Partition", "PeerLostError", "Persistent", "PersistentOperations", "Plan",
+    "Registration", "Runtime", "ScaledSum", "ShutDownError", "Slice", "TYPES", "UnavailableError",
+    "UnsupportedError", "UserOp", "Values", "defined", "each_rank", "errors", "loc_dtype", "plans",
+    "runtime", "unique_id", "world"]

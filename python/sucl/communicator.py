@@ -1,6 +1,6 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""Communicators, events, persistent operations and groups."""
+"""Communicators, events and persistent operations."""
 
 import asyncio
 import ctypes
@@ -8,13 +8,18 @@ import gc
 import operator
 import weakref
 from functools import cached_property
-from typing import Any, List, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional
 
 from . import _core
 from ._awaiting import future_of
 from ._operations import Array, Events, Operations
 from .errors import InvalidArgumentError, InvalidMemoryError, InvalidTypeError, checked
-from .types import KINDS, dtype_name, kind_number, op_number, type_number
+from .types import dtype_name, kind_number, op_number, type_number
+
+if TYPE_CHECKING:
+    from .groups import Group
+    from .recordings import Executable
+    from .values import Values
 
 _EVENT, _BLOCKING, _PERSISTENT = 0, 1, 2
 
@@ -33,6 +38,7 @@ class Member(NamedTuple):
     device: str
     device_memory_on_host: bool
     native_memory: str
+    island: int
 
 
 class Event:
@@ -126,6 +132,16 @@ class BlockingOperations(Operations[None]):
     def __init__(self, core: Any):
         self._core, self._post_core = core, core.post
 
+    @property
+    def rank(self) -> int:
+        """This process's rank, from 0."""
+        return self._core.rank()
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self._core.size()
+
     def _post(self, kind, send, recv, op=0, root=0, deps=None, arrays=None, source=0, tag=0):
         self._post_core(_BLOCKING, kind, send, recv, arrays, op, root, source, tag, _events(deps))
 
@@ -139,47 +155,6 @@ class PersistentOperations(Operations[Persistent]):
     def _post(self, kind, send, recv, op=0, root=0, deps=None, arrays=None, source=0, tag=0):
         return Persistent(self._post_core(_PERSISTENT, kind, send, recv, arrays, op, root, source,
                                           tag, _events(deps)))
-
-
-class Group:
-    """Messages that are issued together, so that none waits for another.
-
-    As a context manager it runs them at the end of the block:
-
-        with comm.group() as g:
-            g.recv(halo, source=left)
-            g.send(edge, dest=right)
-    """
-
-    def __init__(self, communicator: "Communicator"):
-        self._core = _core.Group(communicator._core)
-
-    def send(self, data: Array, dest: int, tag: int = 0) -> None:
-        """As `Operations.send`, when the group starts."""
-        self._core.add(KINDS["send"], data, None, dest, 0, tag)
-
-    def recv(self, data: Array, source: int, tag: int = 0) -> None:
-        """As `Operations.recv`, when the group starts."""
-        self._core.add(KINDS["recv"], None, data, source, source, tag)
-
-    def sendrecv(self, send: Array, dest: int, recv: Array, source: int, tag: int = 0) -> None:
-        """As `Operations.sendrecv`, when the group starts."""
-        self._core.add(KINDS["sendrecv"], send, recv, dest, source, tag)
-
-    def submit(self, *, deps: Events = None) -> Event:
-        """Starts all, as one operation; the group is empty again. All or nothing is started."""
-        return Event(self._core.submit(_events(deps)))
-
-    def run(self, *, deps: Events = None) -> None:
-        """Runs all, and returns when they are done."""
-        self._core.run(_events(deps))
-
-    def __enter__(self) -> "Group":
-        return self
-
-    def __exit__(self, kind, value, trace):
-        if kind is None:
-            self.run()
 
 
 class _Block(ctypes.Array):
@@ -231,6 +206,33 @@ class Memory:
         _core.deallocate(self._communicator._core, address)
 
 
+class Registration:
+    """An array that is mapped into other ranks, of `Communicator.register_memory`. It keeps the
+    array, until `deregister` or the end of the block."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: Any):
+        self._core = core
+
+    @property
+    def active(self) -> bool:
+        """Whether it is mapped: the same on every rank."""
+        return self._core.active()
+
+    def deregister(self) -> None:
+        """Unmaps it, when no operation issued before uses it. Every rank calls it, in the same
+        order as collectives. More calls do nothing."""
+        self._core.deregister()
+
+    def __enter__(self) -> "Registration":
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:  # other ranks may not come after an error
+            self.deregister()
+
+
 class Communicator(Operations[Event]):
     """An ordered set of ranks that communicate, each with a SYCL queue or, for memory of the host
     only, without one.
@@ -271,6 +273,13 @@ class Communicator(Operations[Event]):
         """All operations in the persistent form."""
         return PersistentOperations(self._core)
 
+    @cached_property
+    def values(self) -> "Values":
+        """Collectives on one number of each rank, which return the result."""
+        from .values import Values
+
+        return Values(self)
+
     @property
     def members(self) -> List[Member]:
         """Every rank, with its node and device: the same on every rank."""
@@ -282,9 +291,40 @@ class Communicator(Operations[Event]):
         None."""
         return self._core.queue() if self._core.has_queue() else None
 
-    def group(self) -> Group:
+    def group(self) -> "Group":
         """A new group of messages."""
+        from .groups import Group
+
         return Group(self)
+
+    def record(self, calls: Callable[[], Any], queue: Any = None) -> "Executable":
+        """Records what `calls` starts: operations of this and of other communicators, in forms that
+        return events, and commands that others give the queue. Nothing of it runs;
+        `Executable.replay` runs all of it, for less than as many calls.
+
+            step = comm.record(lambda: [comm.allreduce(x), comm.broadcast(y)])
+            for _ in range(100):
+                step.replay()
+            step.replay().wait()
+
+        Every rank records the same operations, in the same order as it calls others; what differs
+        raises `MismatchError` on all. Where SYCL has command graphs the sequence is one; elsewhere
+        each replay calls `calls` again. So that a program is right with either, `calls` does
+        nothing but start operations, the same ones each time: it waits for nothing, and computes
+        nothing on the host.
+
+        Args:
+            calls: a function without arguments. What it raises is raised.
+            queue: as of `Runtime.world`; None: the communicator's own. More than one after the
+                other wants an in-order queue, as ``dpctl.SyclQueue("cpu", property="in_order")``.
+
+        Raises:
+            InvalidArgumentError: the communicator has no queue.
+            UnsupportedError: an order that graphs do not keep; a call that waits.
+        """
+        from .recordings import Executable
+
+        return Executable(_core.record(self._core, queue, calls), self)
 
     def split(self, colour: int, key: int = 0) -> Optional["Communicator"]:
         """Ranks with the same `colour` form a communicator, ordered by `key`, then by rank.
@@ -312,6 +352,23 @@ class Communicator(Operations[Event]):
         copies. Every rank calls it, each with a count of its own. It ends with `Memory.free` or
         with the communicator."""
         return Memory(self, count, dtype)
+
+    def register_memory(self, array: Optional[Array]) -> "Registration":
+        """Maps an array in memory of this rank's device into the other ranks, so that collectives
+        on it write into the peers' memory: pays off for large messages on memory that is used
+        repeatedly, of which SuCL's own kernels run collectives. Elsewhere all works as before.
+
+        Every rank calls it, in the same order as collectives, each with an array of its own of any
+        size, or None.
+
+            with comm.register_memory(x) as registered:
+                for _ in range(100):
+                    comm.allreduce(x)
+
+        Raises:
+            InvalidMemoryError: on every rank, if any passes what is no array.
+        """
+        return Registration(_core.register_memory(self._core, array))
 
     def compile(self, composition: Any, dtype: Any, *, hierarchy=(), via=(), stripe: int = 1,
                 ring: int = 1, pipeline: int = 1) -> "Plan":

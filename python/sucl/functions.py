@@ -1,7 +1,8 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""Reductions by a function of the program."""
+"""Reductions by a function of the program, and sums with factors."""
 
+import numbers
 from typing import Any, Callable, List, Optional, Sequence, Union
 
 from . import _core
@@ -148,3 +149,64 @@ class UserOp:
                deps: Events = None) -> Optional[Event]:
         """Rank r gets the reduction over ranks 0 to r - 1; what rank 0 has stays as it is."""
         return self._go(on, "exscan", send, send if recv is None else recv, deps=deps)
+
+
+class ScaledSum:
+    """Sums of contributions that each rank multiplies by a factor of its own first: averages by
+    weight, and gradients of batches of different sizes.
+
+        sucl.ScaledSum(mine / everyone).allreduce(comm, gradient).wait()
+
+    The product is rounded to the type of the elements, which is one of numbers. Arrays are in
+    memory that the host reads. The first argument of each reduction is a communicator or its
+    blocking form. Where `recv` is not given the operation works in place.
+
+    Args:
+        factor: this rank's, which the type of the elements can have: no float for integers.
+    """
+
+    def __init__(self, factor: Any):
+        self._factor = factor
+
+    def _factor_of(self, dtype):
+        import numpy
+
+        wanted = {"i": numbers.Integral, "u": numbers.Integral, "c": numbers.Complex}
+        try:
+            factor = self._factor.item() if hasattr(self._factor, "item") else self._factor
+            if isinstance(factor, wanted.get(dtype.kind, numbers.Real)):
+                if dtype.kind not in "iu" or \
+                        numpy.iinfo(dtype).min <= factor <= numpy.iinfo(dtype).max:
+                    return dtype.type(factor)
+        except (TypeError, ValueError):
+            pass  # no type of numbers, or an array of several
+        raise InvalidArgumentError.of(f"the factor is {self._factor!r}, for elements of {dtype}",
+                                      "Pass one number that the type can have")
+
+    def _go(self, on, kind, send, recv, root=0, deps=None):
+        dtype = _numpy_dtype(send, None)
+        factor = self._factor_of(dtype)
+        fold = _Fold(lambda elements, _: elements * factor, dtype)
+        core = checked(_core.sum_scaled, on._core, KINDS[kind], send, recv, root, fold,
+                       _events(deps))
+        event = _Reduction(core, fold)
+        if not isinstance(on, BlockingOperations):
+            return event
+        event.wait()
+        return None
+
+    def allreduce(self, on: Where, send: Array, recv: Optional[Array] = None, *,
+                  deps: Events = None) -> Optional[Event]:
+        """To `recv` of every rank, or in place."""
+        return self._go(on, "allreduce", send, send if recv is None else recv, deps=deps)
+
+    def reduce(self, on: Where, send: Array, recv: Optional[Array] = None, root: int = 0, *,
+               deps: Events = None) -> Optional[Event]:
+        """To `recv` of rank `root`, or in place there. Others may leave it out."""
+        is_root = on._core.rank() == root
+        return self._go(on, "reduce", send, send if recv is None and is_root else recv, root, deps)
+
+    def reduce_scatter_block(self, on: Where, send: Array, recv: Array, *,
+                             deps: Events = None) -> Optional[Event]:
+        """Rank r gets block r of the sum; the block is what `recv` holds."""
+        return self._go(on, "reduce_scatter_block", send, recv, deps=deps)

@@ -177,6 +177,12 @@ class Runtime:
         """The processes of a communicator of mpi4py, which stays the caller's. Collective."""
         return Communicator(self._core.adopt(*_native(comm), queue), self)
 
+    def adopt_queues(self, comm: Any, queues: Iterable[Any]) -> List[Communicator]:
+        """The processes of a communicator of mpi4py, with a rank for each of the queues of this
+        one: see `worlds`. Collective over it; processes may have different numbers of queues."""
+        return [Communicator(one, self)
+                for one in self._core.adopt_queues(*_native(comm), list(queues))]
+
     def grow(self, members: Communicator, id: str, joiners: int) -> None:
         """Takes in new processes: makes this the runtime of a larger job, of the ranks of
         `members`, which keep their numbers, and of new ones behind them.

@@ -2,6 +2,8 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Names of operations, reduction operators and element types."""
 
+from typing import Any
+
 from .errors import InvalidArgumentError, InvalidTypeError
 
 #: The other rank of a message that goes nowhere.
@@ -89,7 +91,19 @@ def type_number(dtype):
             f"there is no element type {name!r}", f"Pass one of {', '.join(TYPES)}") from None
 
 
-def loc_dtype(value):
+def defined(op: str, dtype: Any) -> bool:
+    """Whether a reduction operator is defined for an element type, or a dtype of numpy or another
+    library.
+
+    >>> defined("sum", "bfloat16"), defined("max", "complex64")
+    (True, False)
+    """
+    from . import _core
+
+    return _core.defined(op_number(op), type_number(dtype))
+
+
+def loc_dtype(value: Any) -> Any:
     """numpy's dtype of a value with an index, for the ops minloc and maxloc.
 
     Args:

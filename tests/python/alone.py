@@ -185,7 +185,7 @@ class Program(unittest.TestCase):
 
 class Documents(unittest.TestCase):
     def test_examples_in_docstrings(self):
-        for name in ("types", "composition", "runtime", "plans", "partition"):
+        for name in ("types", "composition", "runtime", "plans", "partition", "values"):
             module = importlib.import_module(f"sucl.{name}") if name != "runtime" else \
                 sys.modules["sucl.runtime"]
             self.assertEqual(doctest.testmod(module).failed, 0, name)

@@ -34,6 +34,14 @@ class Queues(unittest.TestCase):
         for x in arrays:
             self.assertTrue((x == SIZE - 1).all())
 
+    def test_a_group_of_all_from_one_thread(self):
+        arrays = [np.full(100, r + 1.0) for r in RANKS]
+        with sucl.Group() as g:
+            for w, x in zip(worlds, arrays):
+                g.on(w).allreduce(x)
+        for x in arrays:
+            self.assertTrue((x == SIZE * (SIZE + 1) / 2).all())
+
     def test_parts(self):
         parts = sucl.each_rank(worlds, lambda w: w.split(w.rank % 2))
         got = sucl.each_rank(parts, lambda part: part.size)

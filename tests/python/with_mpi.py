@@ -34,6 +34,26 @@ class WithMpi(unittest.TestCase):
         with self.assertRaisesRegex(sucl.InvalidArgumentError, "no communicator of mpi4py"):
             sucl.runtime().adopt(3)
 
+    def check_queues(self, ranks, first):
+        everyone = SIZE * (SIZE + 1) // 2
+        self.assertEqual([one.rank for one in ranks], list(range(first, first + len(ranks))))
+        arrays = [np.full(3, one.rank) for one in ranks]
+        with sucl.Group() as g:
+            for one, x in zip(ranks, arrays):
+                g.on(one).allreduce(x)
+        for x in arrays:
+            self.assertTrue((x == everyone * (everyone - 1) // 2).all())
+
+    def test_a_rank_for_each_queue(self):
+        turned = MPI.COMM_WORLD.Split(0, -RANK)
+        queues = ["cpu"] * (turned.rank + 1)  # processes have different numbers
+        first = turned.rank * (turned.rank + 1) // 2
+        self.check_queues(sucl.runtime().adopt_queues(turned, queues), first)
+        with sucl.Runtime.from_mpi(turned) as runtime:
+            self.check_queues(runtime.worlds(queues), first)
+        self.assertRaises(sucl.InvalidArgumentError, sucl.runtime().adopt_queues, turned, [None])
+        self.assertRaises(sucl.InvalidArgumentError, sucl.runtime().adopt_queues, 3, ["cpu"])
+
 
 if __name__ == "__main__":
     support.main()

@@ -28,6 +28,12 @@ forgotten& all_forgotten() {
   return all;
 }
 
+// What records in this thread; null where nothing does.
+recorded_holdings*& current_recording() {
+  thread_local recorded_holdings* current = nullptr;
+  return current;
+}
+
 // The parts of a call while it is made.
 struct making {
   const communicator_handle& comm;
@@ -250,11 +256,26 @@ event_handle event_from(nb::handle object) {
 
 }  // namespace
 
+recording::recording(recorded_holdings& into)
+    : m_before(std::exchange(current_recording(), &into)) {}
+recording::~recording() { current_recording() = m_before; }
+
+pending::pending(event_handle e, communicator_handle c, std::shared_ptr<holdings> held)
+    : m_event(std::move(e)),
+      m_communicator(std::move(c)),
+      m_held(std::move(held)),
+      m_is_recorded(current_recording() != nullptr) {
+  if (m_is_recorded && m_held) current_recording()->push_back(m_held);
+}
+
 pending::~pending() {
   if (m_held && !m_event.done()) all_forgotten().operations.push_back({m_event, m_held});
 }
 
 bool pending::wait(double seconds) {
+  if (m_is_recorded)
+    fail(errc::unsupported, "the operation is one of a recording, and done when that is replayed",
+         "Wait for the event that replay() returns");
   using clock = std::chrono::steady_clock;
   if (seconds < 0) {
     without_gil(m_held, [&] {
@@ -314,6 +335,14 @@ dependencies events_from(nb::handle deps) {
   if (deps.is_none()) return events;
   for (nb::handle one : nb::iter(deps)) events.push_back(event_from(one));
   return events;
+}
+
+std::shared_ptr<nb::object> held_function(const nb::object& function) {
+  return {new nb::object(function), [](nb::object* one) {
+            if (!Py_IsInitialized()) return;  // the process ends
+            const nb::gil_scoped_acquire gil;
+            delete one;
+          }};
 }
 
 void sweep() {

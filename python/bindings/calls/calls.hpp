@@ -14,12 +14,26 @@
 
 namespace sucl::python {
 
+/// What keeps the memory of operations that are recorded.
+using recorded_holdings = std::vector<std::shared_ptr<holdings>>;
+
+/// While it is there, what this thread issues is recorded, and kept by `into`.
+class recording {
+ public:
+  explicit recording(recorded_holdings& into);
+  recording(const recording&) = delete;
+  recording& operator=(const recording&) = delete;
+  ~recording();
+
+ private:
+  recorded_holdings* m_before;
+};
+
 /// An operation in flight, with what keeps its memory. Where Python lets go of it first, the memory
-/// is kept until the operation is done.
+/// is kept until the operation is done. What is recorded cannot be waited for.
 class pending {
  public:
-  pending(event_handle e, communicator_handle c, std::shared_ptr<holdings> held)
-      : m_event(std::move(e)), m_communicator(std::move(c)), m_held(std::move(held)) {}
+  pending(event_handle e, communicator_handle c, std::shared_ptr<holdings> held);
   pending(const pending&) = delete;
   pending& operator=(const pending&) = delete;
   ~pending();
@@ -34,6 +48,7 @@ class pending {
   event_handle m_event;
   communicator_handle m_communicator;
   std::shared_ptr<holdings> m_held;
+  bool m_is_recorded;
 };
 
 /// Arguments of a call as Python has them.
@@ -58,6 +73,9 @@ call make_call(const communicator_handle& c, const arguments& a, holdings& held,
 
 /// The events that sucl.Event and dpctl's SyclEvent are.
 dependencies events_from(nanobind::handle deps);
+
+/// A function of Python that any thread may call, with the GIL, and let go of.
+std::shared_ptr<nanobind::object> held_function(const nanobind::object& function);
 
 /// Lets go of memory of operations that are done meanwhile.
 void sweep();

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Groups, compositions and their plans, and memory that ranks share.
+// Compositions and their plans.
 #include "calls/calls.hpp"
 #include "parts.hpp"
 
@@ -18,66 +18,6 @@ using namespace nb::literals;
 
 namespace sucl::python {
 namespace {
-
-/// Messages that are issued together.
-struct messages {
-  communicator_handle comm;
-  group_handle group;
-  std::shared_ptr<holdings> held = std::make_shared<holdings>();
-
-  explicit messages(const communicator_handle& c) : comm(c), group(c) {}
-  std::shared_ptr<holdings> take() { return std::exchange(held, std::make_shared<holdings>()); }
-};
-
-void add(messages& g, int what, nb::handle send, nb::handle recv, nb::handle root,
-         nb::handle source, nb::handle tag) {
-  const nb::object nothing = nb::none();
-  const arguments given{what,
-                        send,
-                        recv,
-                        nothing,
-                        0,
-                        number_of(root, "the other rank"),
-                        number_of(source, "the source"),
-                        number_of(tag, "the tag")};
-  g.group.add(make_call(g.comm, given, *g.held, false));
-}
-
-// A message of `count` elements from `start` on.
-void add_part(messages& g, bool sends, nb::handle array, int peer, int tag, std::size_t start,
-              std::size_t count) {
-  const nb::object nothing = nb::none();
-  const int what = static_cast<int>(sends ? kind::send : kind::recv);
-  call c = make_call(g.comm,
-                     {what, sends ? array : nb::handle(nothing),
-                      sends ? nb::handle(nothing) : array, nothing, 0, peer, peer, tag},
-                     *g.held, false);
-  operand& memory = sends ? c.send : c.recv;
-  if (start > memory.elements || count > memory.elements - start)
-    fail(errc::invalid_count,
-         "elements " + std::to_string(start) + " to " + std::to_string(start + count) + " of " +
-             (sends ? "the send array" : "the receive array") + " are asked for, which has " +
-             std::to_string(memory.elements),
-         "Pass an array with a block for each neighbor");
-  memory.pointer = static_cast<char*>(memory.pointer) + start * c.record.element_size;
-  memory.elements = count;
-  c.record.count = c.record.recv_count = count;
-  g.group.add(c);
-}
-
-nb::object submit(messages& g, nb::handle deps) {
-  sweep();
-  const dependencies events = events_from(deps);
-  const auto held = g.take();
-  event_handle e = without_gil(held, [&] { return g.group.submit(events); });
-  return nb::cast(std::make_shared<pending>(std::move(e), g.comm, held));
-}
-
-void run(messages& g, nb::handle deps) {
-  const dependencies events = events_from(deps);
-  const auto held = g.take();
-  without_gil(held, [&] { g.group.run(events); });
-}
 
 /// A plan, with the communicator that it is of.
 struct plan {
@@ -154,26 +94,9 @@ plan compile(const communicator_handle& c, int ranks, const std::vector<primitiv
   return {c.compile(made, options, static_cast<type>(element.first), element.second), c};
 }
 
-std::uintptr_t allocate(const communicator_handle& c, std::size_t bytes) {
-  const nb::gil_scoped_release released;
-  return reinterpret_cast<std::uintptr_t>(c.allocate(bytes));
-}
-
-void deallocate(const communicator_handle& c, std::uintptr_t address) {
-  const nb::gil_scoped_release released;
-  c.deallocate(reinterpret_cast<void*>(address));
-}
-
 }  // namespace
 
 void bind_compositions(nb::module_& m) {
-  nb::class_<messages>(m, "Group")
-      .def(nb::init<const communicator_handle&>(), "communicator"_a)
-      .def("add", &add, "kind"_a, "send"_a.none(), "recv"_a.none(), "root"_a.none(),
-           "source"_a.none(), "tag"_a.none())
-      .def("add_part", &add_part, "sends"_a, "array"_a, "peer"_a, "tag"_a, "start"_a, "count"_a)
-      .def("submit", &submit, "deps"_a.none())
-      .def("run", &run, "deps"_a.none());
   nb::class_<plan>(m, "Plan")
       .def("start", &start_plan, "send"_a.none(), "recv"_a.none(), "deps"_a.none())
       .def("run", &run_plan, "send"_a.none(), "recv"_a.none(), "deps"_a.none())
@@ -182,8 +105,6 @@ void bind_compositions(nb::module_& m) {
       .def("explain", [](const plan& p) { return p.handle.explain(); });
   m.def("compile", &compile, "communicator"_a, "ranks"_a, "primitives"_a, "hierarchy"_a, "via"_a,
         "parts"_a, "element"_a);
-  m.def("allocate", &allocate, "communicator"_a, "bytes"_a);
-  m.def("deallocate", &deallocate, "communicator"_a, "address"_a);
 }
 
 }  // namespace sucl::python

@@ -17,15 +17,6 @@ using namespace nb::literals;
 namespace sucl::python {
 namespace {
 
-// A function of Python that any thread may call, and let go of.
-std::shared_ptr<nb::object> held_function(const nb::object& function) {
-  return {new nb::object(function), [](nb::object* one) {
-            if (!Py_IsInitialized()) return;  // the process ends
-            const nb::gil_scoped_acquire gil;
-            delete one;
-          }};
-}
-
 // Has Python see elements of lower ranks, and those of higher ones, which it replaces. What it
 // raises outlives Python where SYCL keeps it.
 auto fold_by(const nb::object& function, std::size_t element_size) {
@@ -53,13 +44,20 @@ auto fold_by(const nb::object& function, std::size_t element_size) {
 void check_sizes(const communicator_handle& c, communicator_handle::reduction& r,
                  const array_view& send, const std::optional<array_view>& recv) {
   const bool scatters = r.what == kind::reduce_scatter;
+  const bool in_blocks = r.what == kind::reduce_scatter_block;
+  if (in_blocks && send.elements != r.counts[0] * static_cast<std::size_t>(c.size()))
+    fail(errc::invalid_count,
+         "the send array has " + std::to_string(send.elements) + " elements, which are no blocks " +
+             "of the receive array's " + std::to_string(r.counts[0]) + " for each of " +
+             std::to_string(c.size()) + " ranks",
+         "Pass a send array of that size times the number of ranks");
   std::size_t all = 0;
   for (const std::size_t n : r.counts) all += n;
   if (scatters && r.counts.size() != static_cast<std::size_t>(c.size()))
     fail(errc::invalid_count,
          std::to_string(r.counts.size()) + " counts are for " + std::to_string(c.size()) + " ranks",
          "Pass one for each rank");
-  if (all != send.elements)
+  if (!in_blocks && all != send.elements)
     fail(errc::invalid_count,
          "the send array has " + std::to_string(send.elements) + " elements, and the counts are " +
              std::to_string(all) + " in all",
@@ -71,8 +69,9 @@ void check_sizes(const communicator_handle& c, communicator_handle::reduction& r
   if (recv->read_only)
     fail(errc::invalid_memory, "the array that receives is read-only",
          "Pass one that may be written, as a copy");
-  const std::size_t wanted =
-      scatters ? r.counts[static_cast<std::size_t>(c.rank())] : send.elements;
+  std::size_t wanted = send.elements;
+  if (scatters) wanted = r.counts[static_cast<std::size_t>(c.rank())];
+  if (in_blocks) wanted = r.counts[0];
   if (recv->elements != wanted)
     fail(errc::invalid_count,
          "the receive array has " + std::to_string(recv->elements) + " elements, and gets " +
@@ -94,7 +93,10 @@ communicator_handle::reduction reduction_of(const communicator_handle& c, int wh
                                    from.element,
                                    from.element_size,
                                    {}};
-  if (r.what != kind::reduce_scatter) r.counts = {from.elements};
+  if (r.what == kind::reduce_scatter_block)
+    r.counts = {to ? to->elements : 0};
+  else if (r.what != kind::reduce_scatter)
+    r.counts = {from.elements};
   check_sizes(c, r, from, to);
   if (!to && (r.what != kind::reduce || c.rank() == root))
     fail(errc::invalid_argument, "the receive array is missing", "Pass one");
@@ -122,9 +124,34 @@ nb::object reduce_by(const communicator_handle& c, int what, nb::handle send, nb
   return nb::cast(std::make_shared<pending>(std::move(e), c, held));
 }
 
+// The sum of what `function` writes to its second argument, of what is in the first one.
+nb::object sum_scaled(const communicator_handle& c, int what, nb::handle send, nb::handle recv,
+                      int root, const nb::object& function, nb::handle deps) {
+  sweep();
+  const auto held = std::make_shared<holdings>();
+  communicator_handle::reduction r;
+  try {
+    r = reduction_of(c, what, send, recv, {}, root, function, *held);
+    if (!defined(op::sum, r.element))
+      fail(errc::invalid_type, std::string("op sum is not defined for ") + name(r.element),
+           "Pass arrays of numbers");
+  } catch (const error& e) {
+    refuse(c, what, {}, e, true);
+  }
+  const dependencies events = events_from(deps);
+  event_handle e = without_gil(held, [&] { return c.sum_scaled(r, events); });
+  {
+    const nb::gil_scoped_release released;
+    r.fold = nullptr;
+  }
+  return nb::cast(std::make_shared<pending>(std::move(e), c, held));
+}
+
 }  // namespace
 
 void bind_functions(nb::module_& m) {
+  m.def("sum_scaled", &sum_scaled, "communicator"_a, "kind"_a, "send"_a, "recv"_a.none(), "root"_a,
+        "function"_a, "deps"_a.none());
   m.def("reduce_by", &reduce_by, "communicator"_a, "kind"_a, "send"_a, "recv"_a.none(), "counts"_a,
         "root"_a, "function"_a, "deps"_a.none(), "blocking"_a);
 }
