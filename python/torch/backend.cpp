@@ -7,6 +7,7 @@
 #include "coalesced.hpp"
 
 #include <c10/core/StreamGuard.h>
+#include <torch/csrc/python_headers.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -24,7 +25,15 @@ backend::backend(const sucl_port_handle& h, int rank, int size, group_options op
       m_timeout(m_options.timeout),
       m_own_limit(m_options.own_limit) {}
 
-backend::~backend() { m_rest->end(); }
+// One that nothing has shut down, as a part of another group, waits for no other rank.
+backend::~backend() {
+  m_rest->end();
+  if (!Py_IsInitialized()) return;
+  try {
+    report_end(true);
+  } catch (...) {  // Python ends
+  }
+}
 
 void backend::setTimeout(milliseconds timeout) {
   m_own_limit = m_own_limit || timeout < m_timeout;

@@ -8,6 +8,7 @@
 #include "gpu.hpp"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -24,15 +25,40 @@ namespace sucl::torch {
 
 class work_from_any;
 
+using some_backend = c10::intrusive_ptr<c10d::Backend>;
+
+/// What getError() returns, where torch has it.
+template <class Backend>
+struct error_of {
+  enum class type {};
+};
+template <class Backend>
+  requires requires(Backend& b) { b.getError(); }
+struct error_of<Backend> {
+  using type = decltype(std::declval<Backend&>().getError());
+};
+using error_type = error_of<c10d::Backend>::type;
+
+/// Options as torch has them, which Python can copy.
+struct backend_options : c10d::Backend::Options {
+  using Options::Options;
+};
+
 /// How a group is made.
 struct group_options {
   std::string name;         ///< of the backend
+  std::string id;           ///< of the group, of which there is no other in the job
+  std::vector<int> ranks;   ///< of the job
   milliseconds timeout{0};  ///< of operations that name none
   bool own_limit = false;   ///< it is shorter than what SuCL itself gives operations
   std::function<void(bool aborted)> ended;
   /// Makes a communicator for memory of a GPU, of the whole group or, unless `peer` is negative, of
   /// this rank and that one, which alone make it; with the identity of its stream in torch.
   std::function<std::pair<sucl_port_handle, std::int64_t>(c10::Device gpu, int peer)> on_gpu;
+  /// Makes a group of these ranks of the job, which alone call it, with an id of its own.
+  std::function<some_backend(const std::string& id, const std::vector<int>& ranks,
+                             milliseconds timeout)>
+      part;
 };
 
 /// Nothing says `override`, and functions that newer releases of torch call by another name have
@@ -51,6 +77,27 @@ class backend : public c10d::Backend {
   uint64_t getSequenceNumberForGroup() { return m_number; }
   void shutdown();
   void abort();
+  /// A copy, which is the caller's.
+  c10::intrusive_ptr<Options> getBackendOptions();
+  /// Of what kind the first failure of the group's operations is.
+  error_type getError();
+  const std::vector<int>& ranks_of_job() const { return m_options.ranks; }
+
+  bool supportsSplitting() const { return true; }
+  /// A group of a part of the ranks, which all ranks call; null where this rank is not in it. It
+  /// shares nothing with this one, so that the others have nothing to do.
+  some_backend split(const std::vector<int>& ranks, const c10::intrusive_ptr<Options>& o);
+  some_backend split(const c10::intrusive_ptr<c10d::Store>&, const std::vector<int>& ranks,
+                     const c10::intrusive_ptr<Options>& o) {
+    return split(ranks, o);
+  }
+  int splits() const { return m_splits; }
+  bool supportsShrinking() const { return true; }
+  /// A group of the other ranks, which alone call it. `flags`: 1 to give up what is in flight on
+  /// this one.
+  some_backend shrink(const std::vector<int64_t>& ranks_to_exclude, int flags,
+                      const c10::intrusive_ptr<Options>& o);
+  void eagerConnectSingleDevice(at::Device device);
 
   request allreduce(tensors& list, const c10d::AllreduceOptions& o);
   request allreduce_sparse(tensors& list, const c10d::AllreduceOptions& o);
@@ -137,6 +184,7 @@ class backend : public c10d::Backend {
   milliseconds m_timeout;
   std::atomic<bool> m_own_limit;
   std::atomic<bool> m_has_ended{false};
+  std::atomic<int> m_splits{0}, m_shrinks{0};
   std::atomic<std::uint64_t> m_number{0};
   std::mutex m_tracks_mutex;
   std::map<std::pair<int, int>, std::shared_ptr<track>> m_tracks;  ///< by device and peer

@@ -128,9 +128,24 @@ work::~work() {
   m_rest->adopt(std::move(m_flight));
 }
 
+namespace {
+
+sucl_status status_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const failure& f) {
+    return f.code;
+  } catch (...) {
+    return SUCL_ERROR_INTERNAL;
+  }
+}
+
+}  // namespace
+
 // Every operation is done, or one has failed.
 void work::complete(std::exception_ptr why) {
   if (!why) copy_back(m_flight.finish);
+  if (why) m_rest->note(status_of(why));
   // After a failure peers may still write, and what they write is of no use.
   if (why && !m_flight.operations.empty()) {
     for (auto& [to, from] : std::exchange(m_flight.finish, {}))

@@ -120,6 +120,12 @@ class afterwards {
   void adopt(flight f, bool failed = false);
   /// Whether something is in flight that has failed.
   bool hangs();
+  /// Keeps the first failure of an operation; SUCL_SUCCESS is none.
+  void note(sucl_status status) {
+    sucl_status none = SUCL_SUCCESS;
+    m_failure.compare_exchange_strong(none, status);
+  }
+  sucl_status failure_of_any() const { return m_failure; }
   /// Lets go of what is done.
   void sweep();
   /// Has a thread call it, after the ones before.
@@ -136,6 +142,7 @@ class afterwards {
   std::condition_variable m_changed;
   std::vector<flight> m_flights;
   std::atomic<std::size_t> m_flying{0};
+  std::atomic<sucl_status> m_failure{SUCL_SUCCESS};
   std::deque<std::function<void()>> m_calls;
   bool m_ended = false;
   std::thread m_thread;

@@ -3,6 +3,7 @@
 """The backend "sucl" of torch.distributed against gloo's results, in processes that it starts, or
 those of torchrun."""
 
+import copy
 import datetime
 import os
 import subprocess
@@ -431,6 +432,82 @@ class OfTheExtension(unittest.TestCase):
         dist.barrier()
         if RANK != 0:
             dist.barrier(group=group)
+        dist.barrier()
+
+    def test_options_of_a_group(self):
+        group = dist.new_group(list(range(SIZE)), timeout=datetime.timedelta(seconds=77))
+        own = group._get_backend(torch.device("cpu"))
+        own.eager_connect_single_device(torch.device("cpu"))
+        own.perform_nocolor_split(torch.device("cpu"))
+        options = own.options
+        self.assertEqual(options.backend, "sucl")
+        self.assertEqual(options._timeout, datetime.timedelta(seconds=77))
+        if hasattr(options, "global_ranks_in_group"):
+            self.assertEqual(list(options.global_ranks_in_group), list(range(SIZE)))
+            self.assertTrue(options.group_name.endswith(group.group_name))
+        options._timeout = datetime.timedelta(seconds=1)  # a copy
+        own._set_default_timeout(datetime.timedelta(seconds=33))
+        again = copy.deepcopy(own.options)
+        self.assertEqual(again._timeout, datetime.timedelta(seconds=33))
+        self.assertEqual(copy.copy(again).backend, "sucl")
+
+    @unittest.skipUnless(hasattr(torch._C._distributed_c10d, "ErrorType"),
+                         "this torch asks no group for its error")
+    def test_errors_of_a_group(self):
+        from torch._C._distributed_c10d import ErrorType
+
+        sound, late, aborted = dist.new_group(), dist.new_group(), dist.new_group()
+        backends = [g._get_backend(torch.device("cpu")) for g in (sound, late, aborted)]
+        dist.all_reduce(torch.ones(3), group=sound)
+        for backend in backends:
+            self.assertEqual(backend.get_error(), ErrorType.SUCCESS)
+        if RANK == 0:
+            backends[1]._set_default_timeout(datetime.timedelta(milliseconds=50))
+            self.assertRaises(sucl.LateError, dist.barrier, group=late)
+            self.assertEqual(backends[1].get_error(), ErrorType.TIMEOUT)
+            backends[2].abort()
+        dist.barrier()
+        while backends[2].get_error() == ErrorType.SUCCESS:  # it comes by a message
+            time.sleep(0.001)
+        self.assertEqual(backends[2].get_error(), ErrorType.COMM_ERROR)
+        self.assertEqual(backends[0].get_error(), ErrorType.SUCCESS)
+        if RANK != 0:
+            dist.barrier(group=late)
+        dist.barrier()
+
+    def sum_in(self, group, ranks):
+        x = torch.full((3,), 1.0 + RANK)
+        group.allreduce([x]).wait()
+        self.assertTrue((x == sum(1.0 + r for r in ranks)).all())
+
+    @unittest.skipUnless(hasattr(dist.ProcessGroup, "split_group"), "this torch splits no groups")
+    def test_groups_that_are_split(self):
+        world = dist.group.WORLD
+        self.assertTrue(world._get_backend(torch.device("cpu")).supports_splitting)
+        first = world.split_group([0, SIZE - 1], timeout=datetime.timedelta(seconds=44))
+        second = world.split_group([0, SIZE - 1])  # the same ranks once more
+        self.assertEqual(first is None, 0 < RANK < SIZE - 1)
+        if first is not None:
+            for part in (first, second):
+                self.assertEqual((part.rank(), part.size()), (int(RANK > 0), 2))
+                self.sum_in(part, (0, SIZE - 1))
+            own = first._get_backend(torch.device("cpu"))
+            self.assertEqual(own.comm_split_count(), 0)
+            self.assertEqual(own.options._timeout, datetime.timedelta(seconds=44))
+            one = first.split_group([1])  # ranks are those of the group
+            if RANK > 0:
+                self.sum_in(one, [RANK])
+        with self.assertRaisesRegex(RuntimeError, "invalid root rank|rank"):
+            world.split_group([0, SIZE])
+        dist.barrier()
+
+    @unittest.skipUnless(hasattr(dist, "shrink_group"), "this torch shrinks no groups")
+    def test_groups_that_are_shrunk(self):
+        group = dist.new_group()
+        if RANK != 1:
+            left = dist.shrink_group([1], group=group)
+            self.sum_in(left, [r for r in range(SIZE) if r != 1])
+            self.assertEqual(dist.get_world_size(left), SIZE - 1)
         dist.barrier()
 
     def test_a_monitored_barrier_says_who_is_missing(self):

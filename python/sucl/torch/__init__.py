@@ -58,7 +58,7 @@ class _Job:
         with _environment(SUCL_TIMEOUT=None if set_by_user else str(max(1, int(timeout))),
                           **_gpu_settings()):
             self._core = _core.PortJob(_as_store(store), rank, size)
-        self.size = size
+        self.rank, self.size = rank, size
         self.groups = 0
         _alive.add(self)
 
@@ -194,15 +194,34 @@ def _create(options, _backend_options=None):
         _job = _start_job(options, timeout)
         if _job is None:
             return _python.create(options)
-    job = _job
     ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
-    capsule = job._core.group(options.group_id, ranks)
+    name, ranks = _in_job(options.group_id, ranks)
+    return _group(_job, name, ranks, options.group_rank, timeout)
+
+
+def _in_job(name, ranks):
+    """The name and ranks of a group in the job. When torch has excluded ranks from its world it
+    numbers ranks, and names groups, from 0 again."""
+    if not dist.is_initialized():
+        return name, ranks
+    world = c10d._get_default_group()
+    backend = world._get_backend(world._device_types[0])
+    of_job = _extension.ranks_of(backend)
+    if len(of_job) <= max(ranks):
+        return name, ranks  # of another backend
+    return (f"{getattr(backend.options, 'group_name', '')}/{name}", [of_job[r] for r in ranks])
+
+
+def _group(job, name, ranks, own, timeout):
+    """A group of these ranks of the job; `own` is this one's position."""
+    def part(name, ranks, milliseconds):
+        return _group(job, name, ranks, ranks.index(job.rank), milliseconds / 1000)
+
+    capsule = job._core.group(name, ranks)
     job.groups += 1
-    return _extension.make(capsule, options.group_rank, options.group_size, "sucl",
-                           int(timeout * 1000), timeout < job.timeout,
-                           functools.partial(_ended, job),
-                           functools.partial(_on_gpu, job, options.group_id, ranks,
-                                             options.group_rank))
+    return _extension.make(capsule, own, "sucl", name, ranks, int(timeout * 1000),
+                           timeout < job.timeout, functools.partial(_ended, job),
+                           functools.partial(_on_gpu, job, name, ranks, own), part)
 
 
 def _let_barriers_be_monitored() -> None:
