@@ -17,6 +17,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+from browser_cases import Plans, Timelines, Topologies  # noqa: E402, F401
 from case import FLAVOUR, FLAVOURS, HERE, LIMIT, PROGRAM, Case  # noqa: E402
 from measure_cases import Bench, BenchChoices, Tune  # noqa: E402, F401
 from play_cases import Play  # noqa: E402, F401

@@ -13,9 +13,7 @@ from case import FLAVOUR, Case  # noqa: E402
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-class Topology(Case):
-    """Who the ranks are, what is between them and who executes operations; not how fast."""
-
+class Pictures(Case):
     def topology(self, ranks, *arguments, launcher="local", code=0, **variables):
         start = ["--launcher", "local"] if launcher == "local" else ["--mpi", launcher]
         return self.sucl("run", "-n", ranks, *start, "--", "sucl", "info", "--topology",
@@ -28,6 +26,10 @@ class Topology(Case):
         for size in ("width", "height"):
             self.assertGreater(float(root.get(size)), 100)
         return [e.text for e in root.iter() if e.tag in (SVG + "text", SVG + "title")]
+
+
+class Topology(Pictures):
+    """Who the ranks are, what is between them and who executes operations; not how fast."""
 
     def test_ranks_of_one_island(self):
         done = self.topology(3, "--svg", "t.svg")

@@ -4,14 +4,11 @@
 
 import json
 import re
-import shutil
-import subprocess
 import sys
-import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from case import FLAVOUR, LIMIT, Case  # noqa: E402
+from case import FLAVOUR, Case  # noqa: E402
 
 NAMES = ("rank", "thread", "name", "issued", "posted", "all_posted", "done", "last", "communicator",
          "sequence", "bytes", "type", "op", "backend", "status")
@@ -26,7 +23,7 @@ def event(rank, name, sequence, posted, done, **more):
             "dur": done - posted, "args": args | more}
 
 
-class Trace(Case):
+class Pages(Case):
     def trace(self, rank, *events):
         meta = {"name": "process_name", "ph": "M", "pid": rank, "args": {"name": f"rank {rank}"}}
         return self.path(f"t.{rank}.json", json.dumps([meta, *events]))
@@ -39,6 +36,8 @@ class Trace(Case):
         found = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
         return said, json.loads(found[0])
 
+
+class Trace(Pages):
     def test_waiting_and_path(self):
         """Rank 1 is late to the first call, rank 0 to the second one."""
         said, data = self.view(
@@ -73,16 +72,6 @@ class Trace(Case):
     def test_names_end_no_script(self):
         _, data = self.view(self.trace(0, event(0, "barrier", 1, 0, 2, backend="</script><b>")))
         self.assertEqual(dict(zip(NAMES, data["operations"][0]))["backend"], "</script><b>")
-
-    @unittest.skipUnless(shutil.which("chromium"), "there is no Chromium")
-    def test_in_a_browser(self):
-        self.view(self.trace(0, event(0, "barrier", 1, 0, 2)),
-                  self.trace(1, event(1, "barrier", 1, 1, 2)))
-        done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu",
-                               "--enable-logging=stderr", "--dump-dom", "page.html"],
-                              cwd=self.folder.name, capture_output=True, text=True, timeout=LIMIT)
-        self.assertNotIn("CONSOLE", done.stderr)
-        self.assertRegex(done.stdout, r"<tr><td>rank 1</td><td>1</td>")
 
     def test_wrong_files(self):
         one = self.trace(0, event(0, "barrier", 1, 0, 2))
