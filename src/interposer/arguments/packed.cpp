@@ -40,6 +40,15 @@ void packed::take(std::vector<std::int64_t> elements, std::vector<std::int64_t> 
   }
 }
 
+// Whether the memory of an element begins where the element does, as it does not where a type has
+// addresses of its own.
+bool packed::begins_at_base(const kind& k) {
+  if (k.facts.dense || k.facts.predefined) return true;
+  MPI_Aint lower = 0, extent = 0;
+  PMPI_Type_get_true_extent(k.type, &lower, &extent);
+  return lower == 0;
+}
+
 // Libraries look at the type of what is empty, but of arrays of types only some do.
 bool packed::fits() const {
 #if defined(OPEN_MPI)
@@ -54,8 +63,9 @@ bool packed::fits() const {
     if (elements(b) < 0) return false;
     if (elements(b) == 0 && !checks_all) continue;
     if (!facts(b).usable || block_bytes(b) > base::max_bytes) return false;
-    // Of other types, and elsewhere, displacements may be addresses.
-    if (elements(b) > 0 && !m_base && facts(b).dense && displacement(b) == 0) return false;
+    // Of other types, and elsewhere, displacements may be addresses. Nothing may be anywhere.
+    if (block_bytes(b) > 0 && !m_base && displacement(b) == 0 && begins_at_base(kind_at(b)))
+      return false;
   }
   return true;
 }

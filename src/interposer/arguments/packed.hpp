@@ -86,6 +86,7 @@ class packed {
   }
   const type_facts& facts(int block) const { return kind_at(block).facts; }
   bool has_types() const { return m_kinds.size() > 1; }
+  static bool begins_at_base(const kind& k);
   char* found_at(int block) const;
   std::int64_t elements(int block) const {
     return m_counts.empty() ? m_elements : m_counts[static_cast<std::size_t>(block)];

@@ -166,6 +166,12 @@ struct recipe {
 #endif
   int combiner = MPI_COMBINER_NAMED;
 
+  /// By a call of its own, so that there is a handle to be freed. Fortran's types of a precision
+  /// are predefined, though they have no names.
+  bool is_made() const {
+    return combiner != MPI_COMBINER_NAMED && combiner != MPI_COMBINER_F90_REAL &&
+           combiner != MPI_COMBINER_F90_COMPLEX && combiner != MPI_COMBINER_F90_INTEGER;
+  }
   bool repeats() const {
     return (combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_DUP) && integers <= 1 &&
            addresses <= 1 && large <= 1 && types == 1;
@@ -185,7 +191,7 @@ type_facts derived(MPI_Datatype type) {
   if (const recipe how(type); how.repeats()) {
     MPI_Datatype inner = how.inner_of(type);
     facts.dense = facts_of(inner).dense;
-    if (recipe(inner).combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&inner);
+    if (recipe(inner).is_made()) PMPI_Type_free(&inner);
   }
   // More than the library packs at once.
   facts.usable = facts.dense || size <= std::numeric_limits<int>::max();
