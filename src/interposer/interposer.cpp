@@ -38,15 +38,23 @@ namespace {
 // The same processes without the program's attributes, whose callbacks a duplicate would call.
 struct bare_copy {
   // `parent`: SuCL's, with these processes among others, and errors returned.
-  bare_copy(MPI_Comm of, [[maybe_unused]] MPI_Comm parent) {
+  bare_copy(MPI_Comm of, [[maybe_unused]] const comm_position& at,
+            [[maybe_unused]] MPI_Comm parent) {
     MPI_Group all = MPI_GROUP_NULL;
     PMPI_Comm_group(of, &all);
 #if defined(OPEN_MPI)
     PMPI_Comm_create(of, all, &comm);
 #else
-    // See errors_returned: the program's handler is not to hear that there are no more.
+    // See errors_returned: the program's handler is not to hear that there are no more. But the
+    // group of a communicator with a topology of fewer processes than the one that it was made of
+    // has all of that one's in MPICH 5.0.2.
     constexpr int tag = 0;  // one set-up of a process at a time
-    PMPI_Comm_create_group(parent, all, tag, &comm);
+    int found = 0;
+    PMPI_Group_size(all, &found);
+    if (found == at.size)
+      PMPI_Comm_create_group(parent, all, tag, &comm);
+    else
+      PMPI_Comm_split(of, 0, at.rank, &comm);
 #endif
     PMPI_Group_free(&all);
     if (comm == MPI_COMM_NULL)
@@ -206,7 +214,7 @@ std::shared_ptr<core::communicator> interposer::make_core(comm_state& p, int wan
   std::shared_ptr<core::communicator> made;
   try {
     if (room && granted) {
-      const bare_copy copy(comm, m_probed);
+      const bare_copy copy(comm, p.at, m_probed);
       made = m_process->adopt(&copy.comm, sizeof copy.comm, {});
     }
   } catch (const error& e) {

@@ -211,6 +211,27 @@ void between_groups() {
   MPI_Comm_free(&half);
 }
 
+// A topology of fewer processes than there are: its group has all of them in MPICH 5.0.2.
+void among_fewer() {
+  const int fewer = g_size - 1, ends[] = {1};
+  std::vector<int> last, edges;
+  for (int r = 0; r < fewer; ++r) {
+    edges.push_back((r + 1) % fewer);
+    last.push_back(int(edges.size()));
+  }
+  for (const bool graph : {false, true}) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    if (graph)
+      MPI_Graph_create(MPI_COMM_WORLD, fewer, last.data(), edges.data(), 0, &comm);
+    else
+      MPI_Cart_create(MPI_COMM_WORLD, 1, &fewer, ends, 0, &comm);
+    expect((comm != MPI_COMM_NULL) == (g_rank < fewer), "who is in a topology of fewer");
+    if (comm == MPI_COMM_NULL) continue;
+    for (int i = 0; i < 8; ++i) with_a_sum(comm, {});
+    MPI_Comm_free(&comm);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -219,6 +240,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   between_neighbours();
   between_groups();
+  among_fewer();
   std::printf("rank %d: %d failures\n", g_rank, g_failures);
   std::fflush(stdout);
   MPI_Finalize();
