@@ -113,9 +113,9 @@ comm_state* interposer::find(MPI_Comm comm, int& code) {
   if (here.freed)
     if (comm_state* const p = being_freed::find(comm)) return p;
   void* value = nullptr;
-  int there = 0;
+  int there = -1;  // MPICH says that all is well where a handler of the program's has returned
   code = PMPI_Comm_get_attr(comm, m_key, &value, &there);
-  if (code != MPI_SUCCESS) return nullptr;
+  if (code != MPI_SUCCESS || there < 0) return nullptr;
   comm_state& p = there ? *static_cast<comm_state*>(value) : make_state(comm);
   here.latest = comm;
   here.latest_state = &p;

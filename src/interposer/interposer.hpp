@@ -99,11 +99,11 @@ class interposer {
   static void stop();
 
   requests& table() { return m_requests; }
-  /// This process among those of the communicator.
-  comm_position position_in(MPI_Comm comm) {
-    int code = MPI_SUCCESS;
+  /// This process among those of the communicator; none if MPI says that it is no communicator,
+  /// which `code` is then: the program has been told.
+  std::optional<comm_position> position_in(MPI_Comm comm, int& code) {
     const comm_state* p = find(comm, code);
-    return p ? p->at : comm_position{0, 0};
+    return p ? std::optional(p->at) : std::nullopt;
   }
 
   /// Describes a call to SuCL, for this process's position in the communicator.

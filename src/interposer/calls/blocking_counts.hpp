@@ -57,9 +57,12 @@ SUCL_MPI_FUNCTION SUCL_FORM(Reduce_scatter)(const void* send, void* recv, const 
   const auto pass = [&] { return SUCL_ON(Reduce_scatter)(send, recv, counts, type, op, comm); };
   interposer* const self = interposer::active();
   if (!self || comm == MPI_COMM_NULL || !counts) return pass();
+  int code = MPI_SUCCESS;
+  const auto at = self->position_in(comm, code);
+  if (!at) return code;
   // Calls are alike by their total.
   std::int64_t total = 0;
-  for (int r = 0; r < self->position_in(comm).size; ++r) total += counts[r];
+  for (int r = 0; r < at->size; ++r) total += counts[r];
   if (total == 0) return pass();
   return interposer::blocking(
       held, {comm, SUCL_KIND_REDUCE_SCATTER, total, type, op, 0}, true,
