@@ -5,6 +5,7 @@
 #include "interposer/interposer.hpp"
 
 #include <new>
+#include <optional>
 
 namespace sucl::interposer::device {
 
@@ -19,19 +20,21 @@ bool arguments::begin(MPI_Comm comm, comm_position& at) {
 
 void arguments::guard(MPI_Comm comm, void (*each)(void*, comm_position), void* self,
                       comm_position at) {
-  const own_call inside;
+  std::optional<error> failed;
   try {
+    const own_call inside;
     each(self, at);
     return;
   } catch (const error& e) {
-    m_code = report(e, comm);
+    failed = e;
   } catch (const std::bad_alloc&) {
-    m_code = report(error({errc::out_of_memory, "no host memory for a buffer on a device",
-                           "Use types and buffers that span less memory.", "", "interposer"}),
-                    comm);
+    failed = error({errc::out_of_memory, "no host memory for a buffer on a device",
+                    "Use types and buffers that span less memory.", "", "interposer"});
   }
   if (m_staged) set(false);
   m_staged.reset();
+  m_code = code_of(*failed);
+  report(*failed, comm);
 }
 
 }  // namespace sucl::interposer::device

@@ -11,16 +11,34 @@
 #include <mpi.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace sucl::interposer {
 
 /// Whether a library has found a call's arguments wrong. Then nothing has happened, and other ranks
 /// may wait for a call that is right: it counts for nothing that ranks have to agree on.
 bool is_refused(int code);
-/// Reports an error of SuCL to the communicator's handler, by the class that MPI has for it.
+/// Reports an error of SuCL to the communicator's handler, by the class that MPI has for it. The
+/// program's handler may call MPI, free the communicator, or not return (an exception, longjmp): so
+/// this is the last thing that a call of the program does, and no guard is held.
 int report(const error& e, MPI_Comm comm);
 /// That class.
 int code_of(const error& e);
+
+/// Errors of SuCL that a call has found, to be reported when it has done all else.
+class found_errors {
+ public:
+  void add(error e, MPI_Comm comm) { m_all.emplace_back(std::move(e), comm); }
+  /// Reports them. Returns the call's own code.
+  int report(int code) const {
+    for (const auto& [e, comm] : m_all) sucl::interposer::report(e, comm);
+    return code;
+  }
+
+ private:
+  std::vector<std::pair<error, MPI_Comm>> m_all;
+};
 /// Logs as the interposer.
 void log_text(base::log_level level, const std::string& text);
 

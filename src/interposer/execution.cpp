@@ -65,17 +65,25 @@ int interposer::tried(comm_state& p, call_class& c, transfer& t, library_call pa
   const std::uint64_t number = c.tuner.started();
   const choice to = c.start();
   const stopwatch time;
-  if (to == choice::mpi) count(p, t.called, outcome::tried);
-  const int code = to == choice::mpi ? pass() : serve_else(p, nullptr, t, pass);
-  if (to == choice::mpi && is_refused(code)) return take_back(c), code;
-  if (!p.suitable) return code;
+  found_errors errors;
+  int code = MPI_SUCCESS;
+  if (to == choice::mpi) {
+    count(p, t.called, outcome::tried);
+    code = pass();
+    if (is_refused(code)) return take_back(c), code;
+  } else if (const std::optional<int> served = serve(p, nullptr, t, errors)) {
+    code = *served;
+  } else {
+    return pass();
+  }
   if (c.note(number, time.seconds())) decide(p, c);
-  return code;
+  return errors.report(code);
 }
 
 int interposer::serve_else(comm_state& p, const call_class* c, transfer& t, library_call pass) {
-  const std::optional<int> code = serve(p, c, t);
-  return code ? *code : pass();
+  found_errors errors;
+  const std::optional<int> code = serve(p, c, t, errors);
+  return code ? errors.report(*code) : pass();
 }
 
 // ---- calls with a request

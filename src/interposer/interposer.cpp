@@ -295,7 +295,8 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
   return known->second.offered ? outcome::served : outcome::slower;
 }
 
-std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfer& t) {
+std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfer& t,
+                                     found_errors& errors) {
   counters& own = p.counts[static_cast<std::size_t>(t.called)];
   ++own.calls[static_cast<std::size_t>(outcome::served)];
   if (c) own.saved += c->tuner.saving();
@@ -314,7 +315,10 @@ std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfe
     // Ranks that need not wait may have gone through the call: the library would wait for them.
     const bool all_are_in_it = !rooted(static_cast<kind>(t.called)) && t.called != SUCL_KIND_SCAN &&
                                t.called != SUCL_KIND_EXSCAN;
-    if (e.code() != errc::mismatch || over || !all_are_in_it) return report(e, p.native);
+    if (e.code() != errc::mismatch || over || !all_are_in_it) {
+      errors.add(e, p.native);
+      return code_of(e);
+    }
     leave_to_mpi(p, e);
     return std::nullopt;
   }

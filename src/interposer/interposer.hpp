@@ -140,10 +140,11 @@ class interposer {
 
   /// Starts a persistent request that is in the table.
   int start_prepared(pending& r);
-  /// Takes the output out of a request that is done, once. Returns MPI's code.
-  int deliver(pending& r);
+  /// Takes the output out of a request that is done, once. Returns MPI's code; the error is still
+  /// to be reported.
+  int deliver(pending& r, found_errors& errors);
   /// Ends a request of SuCL that is done, with its output if no function has said so before.
-  int finish(pending& r);
+  int finish(pending& r, found_errors& errors);
   /// One that is not in the table any more has been freed.
   void release_prepared(pending& r);
 
@@ -189,13 +190,14 @@ class interposer {
   }
   static void count(comm_state& p, sucl_kind kind, outcome f) { ++counter_of(p, kind, f); }
 
-  /// MPI's code; none where ranks do not agree, and the communicator is MPI's from here on.
-  std::optional<int> serve(comm_state& p, const call_class* c, transfer& t);
+  /// MPI's code; none where ranks do not agree, and the communicator is MPI's from here on. An
+  /// error is still to be reported.
+  std::optional<int> serve(comm_state& p, const call_class* c, transfer& t, found_errors& errors);
   int serve_else(comm_state& p, const call_class* c, transfer& t, library_call pass);
   void show_others(comm_state& p);
   void leave_to_mpi(comm_state& p, const error& why);
   int begin(comm_state& p, call_class& c, const turn& now, transfer t, MPI_Request* request);
-  int issue(pending& r);
+  int issue(pending& r, found_errors& errors);
   outcome prepare(comm_state& p, transfer& t, MPI_Request request);
   void prepare_staged(MPI_Comm comm, sucl_kind kind, MPI_Request request,
                       const std::shared_ptr<device::staged_memory>& staged);

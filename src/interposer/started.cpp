@@ -30,7 +30,7 @@ void interposer::take_back(call_class& c) {
 }
 
 // Issues the operation of a request, which is active then.
-int interposer::issue(pending& r) {
+int interposer::issue(pending& r, found_errors& errors) {
   const own_call guard;
   try {
     sucl_operation o = r.what.filled();
@@ -43,7 +43,8 @@ int interposer::issue(pending& r) {
     m_requests.activate(r, pending::by::sucl);
     return MPI_SUCCESS;
   } catch (const error& e) {
-    return report(e, m_requests.native_of(r));
+    errors.add(e, m_requests.native_of(r));
+    return code_of(e);
   }
 }
 
@@ -69,7 +70,8 @@ int interposer::begin(comm_state& p, call_class& c, const turn& now, transfer t,
     r->measured = now.timed ? &c : nullptr;
     r->number = now.number;
   }
-  const int code = issue(*r);
+  found_errors errors;
+  const int code = issue(*r, errors);
   r->spent = time.seconds();
   if (code == MPI_SUCCESS) {
     *request = r->handle;
@@ -77,7 +79,7 @@ int interposer::begin(comm_state& p, call_class& c, const turn& now, transfer t,
     r->what.release_handles();
     m_requests.give_back(*r);
   }
-  return code;
+  return errors.report(code);
 }
 
 // A persistent_slot that is free on every rank, or a new one; null if there are too many. Every
@@ -239,38 +241,42 @@ int interposer::start_prepared(pending& r) {
       if (own) r.with->counts[static_cast<std::size_t>(kind)].saved += c.tuner.saving();
     }
   }
+  found_errors errors;
   int code = MPI_SUCCESS;
   if (own) {
-    code = issue(r);
+    code = issue(r, errors);
   } else {
     code = start_at_library(r);
     if (is_refused(code)) take_back(c);
   }
   r.spent = time.seconds();
-  return code;
+  return errors.report(code);
 }
 
-int interposer::deliver(pending& r) {
-  std::optional<error> failed;
-  {
-    const std::lock_guard lock(r.delivery);
-    if (std::exchange(r.delivered, true)) return r.outcome;
-    try {
-      if (r.own())
-        r.outcome = r.what.finish();
-      else if (r.staged)
-        r.staged->store();
-    } catch (const error& e) {
-      failed = e;
-      r.outcome = code_of(e);
-    }
+int interposer::deliver(pending& r, found_errors& errors) {
+  const std::lock_guard lock(r.delivery);
+  if (std::exchange(r.delivered, true)) return r.outcome;
+  try {
+    if (r.own())
+      r.outcome = r.what.finish();
+    else if (r.staged)
+      r.staged->store();
+  } catch (const error& e) {
+    errors.add(e, m_requests.native_of(r));
+    r.outcome = code_of(e);
   }
-  return failed ? report(*failed, m_requests.native_of(r)) : r.outcome;
+  return r.outcome;
 }
 
-int interposer::finish(pending& r) {
-  const auto& failure = r.operation.failure();
-  const int code = failure ? report(error(*failure), m_requests.native_of(r)) : deliver(r);
+int interposer::finish(pending& r, found_errors& errors) {
+  int code = MPI_SUCCESS;
+  if (const auto& failure = r.operation.failure()) {
+    const error e(*failure);
+    errors.add(e, m_requests.native_of(r));
+    code = code_of(e);
+  } else {
+    code = deliver(r, errors);
+  }
   if (!r.persistent) r.what.release_handles();
   return code;
 }
@@ -283,21 +289,25 @@ void interposer::note_device(MPI_Comm comm, sucl_kind kind) {
 }
 
 int interposer::load(const device::staged_memory& staged, MPI_Comm comm) {
+  std::optional<error> failed;
   try {
     staged.load();
     return MPI_SUCCESS;
   } catch (const error& e) {
-    return report(e, comm);
+    failed = e;
   }
+  return report(*failed, comm);
 }
 
 int interposer::store(const device::staged_memory& staged, MPI_Comm comm) {
+  std::optional<error> failed;
   try {
     staged.store();
     return MPI_SUCCESS;
   } catch (const error& e) {
-    return report(e, comm);
+    failed = e;
   }
+  return report(*failed, comm);
 }
 
 void interposer::release_prepared(pending& r) {

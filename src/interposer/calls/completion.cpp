@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // MPI's functions that start, complete, ask for and free requests. Those of SuCL and those of the
-// library may be mixed in one call: the library sees null instead of SuCL's.
+// library may be mixed in one call: the library sees its own alone.
 #include "base/log.hpp"
 #include "core/support/backoff.hpp"
 #include "interposer/calls/entry.hpp"
@@ -33,25 +33,34 @@ bool has_room(const MPI_Status* status, const Output*... output) {
   return (status || MPI_STATUS_IGNORE == nullptr) && (output && ...);
 }
 
-// The requests of one call that SuCL knows. The library sees null instead of those that it
-// has not started itself. With `complete` false all are left to it: it refuses the call.
+// The requests of one call that SuCL knows. The library does not see those that it has not started
+// itself: not null in their places either, as MPICH's Waitall ends the process where it finds that
+// beside a generalized request that is not over. With `complete` false all are left to it: it
+// refuses the call.
 class batch {
  public:
-  batch(int count, MPI_Request* handles, bool complete)
-      : m_handles(handles), m_self(interposer::active()) {
+  batch(int count, MPI_Request* handles, bool complete, found_errors& errors)
+      : m_handles(handles), m_self(interposer::active()), m_errors(errors), m_count(count) {
     if (!complete || !m_self || !handles || !m_self->table().any_known()) return;
     for (int i = 0; i < count; ++i) {
       pending* r = m_self->table().known(handles[i]);
       if (!r) continue;
-      if (r->active()) m_active.push_back({i, r, false});
+      if (r->active()) m_active.push_back({i, r, r->own(), false});
       if (r->hidden()) m_hidden.push_back(i);
     }
     if (m_hidden.empty()) return;
-    m_seen.assign(handles, handles + count);
-    for (const int i : m_hidden) m_seen[static_cast<std::size_t>(i)] = MPI_REQUEST_NULL;
+    auto hidden = m_hidden.begin();
+    for (int i = 0; i < count; ++i)
+      if (hidden != m_hidden.end() && *hidden == i)
+        ++hidden;
+      else
+        m_places.push_back(i), m_seen.push_back(handles[i]);
+    m_count = static_cast<int>(m_seen.size());
+    m_seen.push_back(MPI_REQUEST_NULL);  // what the functions of a single request see
   }
   // What is not over has taken this time, too.
   ~batch() {
+    if (m_at_library) forget_gone();  // a handler of the program's has thrown
     for (const entry& e : m_active) {
       e.request->spent += m_time.seconds();
       if (e.detached) m_self->table().close(*e.request);  // of a call that has failed
@@ -61,14 +70,38 @@ class batch {
   batch& operator=(const batch&) = delete;
 
   bool empty() const { return m_active.empty() && m_hidden.empty(); }
-  // Calls the library with the requests that it may see.
+  // Calls the library with the requests that it may see, and how many they are.
   template <class Call>
   int library(const Call& call) {
     detach();
-    const int code = m_hidden.empty() ? call(m_handles) : call(m_seen.data());
+    m_at_library = true;
+    const int code = m_hidden.empty() ? call(m_count, m_handles) : call(m_count, m_seen.data());
+    m_at_library = false;
+    if (code != MPI_SUCCESS) forget_gone();
     if (!m_hidden.empty()) show();
     attach();
     return code;
+  }
+  // The same of a function with a status for each request, which the call is given, too.
+  template <class Call>
+  int library(MPI_Status* statuses, const Call& call) {
+    if (m_hidden.empty() || statuses == MPI_STATUSES_IGNORE)
+      return library([&](int n, MPI_Request* seen) { return call(n, seen, statuses); });
+    std::vector<MPI_Status> told;
+    for (const int i : m_places) told.push_back(statuses[i]);
+    told.resize(told.size() + 1);
+    const int code = library([&](int n, MPI_Request* seen) { return call(n, seen, told.data()); });
+    for (std::size_t i = 0; i < m_places.size(); ++i) statuses[m_places[i]] = told[i];
+    for (const int i : m_hidden) set_empty(statuses + i);
+    return code;
+  }
+  // The index in the program's array of what has this one in the library's.
+  int place_of(int index) const {
+    const bool moved = !m_hidden.empty() && index != MPI_UNDEFINED;
+    return moved ? m_places[static_cast<std::size_t>(index)] : index;
+  }
+  void place(int count, int* indices) const {
+    for (int i = 0; i < count; ++i) indices[i] = place_of(indices[i]);
   }
   bool has_own() const {
     return std::any_of(m_active.begin(), m_active.end(),
@@ -108,10 +141,10 @@ class batch {
     r.spent += m_time.seconds();
     int code = MPI_SUCCESS;
     if (r.own()) {
-      code = m_self->finish(r);
+      code = m_self->finish(r, m_errors);
       if (!r.persistent) m_handles[index] = MPI_REQUEST_NULL;
     } else if (r.staged) {
-      code = m_self->deliver(r);
+      code = m_self->deliver(r, m_errors);
     }
     m_self->table().close(r);
     return code;
@@ -122,7 +155,8 @@ class batch {
   // error is that of the request.
   int complete_all(bool failed, int count, MPI_Status* statuses) {
     int code = MPI_SUCCESS;
-    if (failed && statuses) set_hidden(statuses);
+    if (failed && statuses)
+      for (const int i : m_hidden) statuses[i].MPI_ERROR = MPI_SUCCESS;
     while (!m_active.empty()) {
       const int index = m_active.back().index;
       const pending& r = *m_active.back().request;
@@ -144,16 +178,22 @@ class batch {
   struct entry {
     int index;
     pending* request;
-    bool detached = false;
+    bool own;
+    bool detached;
   };
+  // At an error the library has called a handler of the program's, which may have completed, freed
+  // or started requests.
+  void forget_gone() {
+    const auto gone = [this](const entry& e) {
+      if (e.detached) return false;
+      const pending* const r = m_self->table().known(m_handles[e.index]);
+      return r != e.request || !r->active() || r->own() != e.own || (e.own && !r->done());
+    };
+    m_active.erase(std::remove_if(m_active.begin(), m_active.end(), gone), m_active.end());
+  }
   // What is not hidden is as the library has left it.
   void show() {
-    auto hidden = m_hidden.begin();
-    for (std::size_t i = 0; i < m_seen.size(); ++i)
-      if (hidden != m_hidden.end() && static_cast<std::size_t>(*hidden) == i)
-        ++hidden;
-      else
-        m_handles[i] = m_seen[i];
+    for (std::size_t i = 0; i < m_places.size(); ++i) m_handles[m_places[i]] = m_seen[i];
   }
   // The handles of what the library completes may be another thread's before the library returns.
   void detach() {
@@ -170,13 +210,6 @@ class batch {
       e.detached = false;
     }
   }
-  // Of an error, Intel MPI leaves the statuses of what is null to it as they were. All are over.
-  void set_hidden(MPI_Status* statuses) const {
-    for (const int i : m_hidden) {
-      set_empty(statuses + i);
-      statuses[i].MPI_ERROR = MPI_SUCCESS;
-    }
-  }
   static bool is_over(const pending& r, MPI_Request handle) {
     if (!r.persistent) return handle == MPI_REQUEST_NULL;
     int done = 0;
@@ -186,9 +219,12 @@ class batch {
 
   MPI_Request* m_handles;
   interposer* m_self;
+  found_errors& m_errors;
+  bool m_at_library = false;
   std::vector<entry> m_active;
-  std::vector<int> m_hidden;        // indices, in order
-  std::vector<MPI_Request> m_seen;  // where some are hidden
+  std::vector<int> m_hidden, m_places;  // indices of these and of the others, in order
+  std::vector<MPI_Request> m_seen;      // those others, where some are hidden
+  int m_count;                          // of what the library sees
   stopwatch m_time;
   sucl::core::backoff m_rest{50};
 };
@@ -203,11 +239,11 @@ enum class number { one, many };
 
 // Wait, Waitall, and with `flag` Test and Testall; `pass` is the library's. `statuses`: of many.
 template <number N, class Pass>
-int complete_all(int count, MPI_Request* handles, int* flag, MPI_Status* statuses, bool complete,
-                 const Pass& pass) {
+int complete_all(found_errors& errors, int count, MPI_Request* handles, int* flag,
+                 MPI_Status* statuses, bool complete, const Pass& pass) {
   constexpr bool many = N == number::many;
-  batch known(count, handles, complete);
-  if (known.empty()) return pass(handles);
+  batch known(count, handles, complete, errors);
+  if (known.empty()) return pass(count, handles, statuses);
   if (!flag) {
     known.wait_for_own();
   } else if (!known.own_done()) {
@@ -215,25 +251,28 @@ int complete_all(int count, MPI_Request* handles, int* flag, MPI_Status* statuse
     *flag = 0;
     if (!known.own_done()) return MPI_SUCCESS;
   }
-  const int code = known.library(pass);
+  const int code = known.library(many ? statuses : MPI_STATUSES_IGNORE, pass);
   const bool failed = code != MPI_SUCCESS;
   // Of an error in the arguments nothing has come.
   if (failed && (!many || class_of(code) != MPI_ERR_IN_STATUS) && known.has_own()) return code;
   if (!failed && flag && !*flag) return code;
-  const int own =
-      known.complete_all(failed, count, statuses == MPI_STATUSES_IGNORE ? nullptr : statuses);
+  const bool told = many && statuses != MPI_STATUSES_IGNORE;
+  const int own = known.complete_all(failed, count, told ? statuses : nullptr);
   if (failed || own == MPI_SUCCESS) return code;
   return many ? MPI_ERR_IN_STATUS : own;
 }
 
 // Waitany, and with `flag` Testany.
 template <class Pass>
-int complete_any(int count, MPI_Request* handles, int* index, int* flag, MPI_Status* status,
-                 bool complete, const Pass& pass) {
-  batch known(count, handles, complete);
+int complete_any(found_errors& errors, int count, MPI_Request* handles, int* index, int* flag,
+                 MPI_Status* status, bool complete, const Pass& pass) {
+  batch known(count, handles, complete, errors);
+  if (known.empty()) return pass(count, handles);
   if (!known.has_own()) {
+    *index = MPI_UNDEFINED;
     const int code = known.library(pass);
-    if (!known.empty() && code == MPI_SUCCESS && (!flag || *flag)) known.complete(*index);
+    *index = known.place_of(*index);
+    if (code == MPI_SUCCESS && (!flag || *flag)) known.complete(*index);
     return code;
   }
   for (;; known.rest()) {
@@ -245,9 +284,11 @@ int complete_any(int count, MPI_Request* handles, int* index, int* flag, MPI_Sta
       return known.complete(*index);
     }
     int found = 0;
-    const int code = known.library([&](MPI_Request* seen) {
-      return SUCL_LIBRARY(Testany)(count, seen, index, &found, status);
+    *index = MPI_UNDEFINED;
+    const int code = known.library([&](int n, MPI_Request* seen) {
+      return SUCL_LIBRARY(Testany)(n, seen, index, &found, status);
     });
+    *index = known.place_of(*index);
     if (code == MPI_SUCCESS && found) known.complete(*index);
     if (code != MPI_SUCCESS || (found && *index != MPI_UNDEFINED)) return code;
     if (!flag) continue;
@@ -259,21 +300,24 @@ int complete_any(int count, MPI_Request* handles, int* index, int* flag, MPI_Sta
 
 // Waitsome and Testsome.
 template <class Pass>
-int complete_some(int count, MPI_Request* handles, int* done, int* indices, MPI_Status* statuses,
-                  bool wait, const Pass& pass) {
-  batch known(count, handles, has_room(statuses, done, indices));
+int complete_some(found_errors& errors, int count, MPI_Request* handles, int* done, int* indices,
+                  MPI_Status* statuses, bool wait, const Pass& pass) {
+  batch known(count, handles, has_room(statuses, done, indices), errors);
+  if (known.empty()) return pass(count, handles);
   if (!known.has_own()) {
     const int code = known.library(pass);
-    if (known.empty() || code != MPI_SUCCESS) return code;
-    for (int i = 0; i < *done; ++i) known.complete(indices[i]);
+    if (code != MPI_SUCCESS && class_of(code) != MPI_ERR_IN_STATUS) return code;
+    known.place(*done, indices);
+    for (int i = 0; code == MPI_SUCCESS && i < *done; ++i) known.complete(indices[i]);
     return code;
   }
   for (;; known.rest()) {
     known.advance();
-    int code = known.library([&](MPI_Request* seen) {
-      return SUCL_LIBRARY(Testsome)(count, seen, done, indices, statuses);
+    int code = known.library([&](int n, MPI_Request* seen) {
+      return SUCL_LIBRARY(Testsome)(n, seen, done, indices, statuses);
     });
     if (code != MPI_SUCCESS && class_of(code) != MPI_ERR_IN_STATUS) return code;
+    known.place(*done, indices);
     *done = std::max(*done, 0);  // it may be MPI_UNDEFINED
     for (int i = 0; i < *done; ++i) known.complete(indices[i]);
     for (int own; (own = known.first_done()) >= 0; ++*done) {
@@ -308,7 +352,8 @@ void deliver_to(const MPI_Request* handle) {
   pending* r = known(handle);
   if (!r || !r->active() || !(r->own() || r->staged)) return;
   if (r->own() && r->operation.failure()) return;  // completing it reports that
-  interposer::active()->deliver(*r);
+  found_errors errors;
+  errors.report(interposer::active()->deliver(*r, errors));
 }
 
 // MPI allows neither for collectives that are under way.
@@ -322,50 +367,70 @@ int refuse(const pending& r, const char* what) {
 }  // namespace
 
 SUCL_MPI_FUNCTION MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  return complete_all<number::one>(
-      1, request, nullptr, nullptr, has_room(status),
-      [&](MPI_Request* seen) { return SUCL_NEXT_OR_LIBRARY(Wait)(seen, status); });
+  found_errors errors;
+  const int code = complete_all<number::one>(errors, 1, request, nullptr, nullptr, has_room(status),
+                                             [&](int, MPI_Request* seen, MPI_Status*) {
+                                               return SUCL_NEXT_OR_LIBRARY(Wait)(seen, status);
+                                             });
+  return errors.report(code);
 }
 SUCL_PROFILED(Wait, (MPI_Request * request, MPI_Status* status), (request, status))
 
 SUCL_MPI_FUNCTION MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  return complete_all<number::one>(
-      1, request, flag, nullptr, has_room(status, flag),
-      [&](MPI_Request* seen) { return SUCL_NEXT_OR_LIBRARY(Test)(seen, flag, status); });
+  found_errors errors;
+  const int code =
+      complete_all<number::one>(errors, 1, request, flag, nullptr, has_room(status, flag),
+                                [&](int, MPI_Request* seen, MPI_Status*) {
+                                  return SUCL_NEXT_OR_LIBRARY(Test)(seen, flag, status);
+                                });
+  return errors.report(code);
 }
 SUCL_PROFILED(Test, (MPI_Request * request, int* flag, MPI_Status* status), (request, flag, status))
 
 SUCL_MPI_FUNCTION MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  return complete_all<number::many>(
-      count, requests, nullptr, statuses, has_room(statuses),
-      [&](MPI_Request* seen) { return SUCL_NEXT_OR_LIBRARY(Waitall)(count, seen, statuses); });
+  found_errors errors;
+  const int code =
+      complete_all<number::many>(errors, count, requests, nullptr, statuses, has_room(statuses),
+                                 [&](int n, MPI_Request* seen, MPI_Status* told) {
+                                   return SUCL_NEXT_OR_LIBRARY(Waitall)(n, seen, told);
+                                 });
+  return errors.report(code);
 }
 SUCL_PROFILED(Waitall, (int count, MPI_Request* requests, MPI_Status* statuses),
               (count, requests, statuses))
 
 SUCL_MPI_FUNCTION MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  return complete_all<number::many>(
-      count, requests, flag, statuses, has_room(statuses, flag), [&](MPI_Request* seen) {
-        return SUCL_NEXT_OR_LIBRARY(Testall)(count, seen, flag, statuses);
-      });
+  found_errors errors;
+  const int code =
+      complete_all<number::many>(errors, count, requests, flag, statuses, has_room(statuses, flag),
+                                 [&](int n, MPI_Request* seen, MPI_Status* told) {
+                                   return SUCL_NEXT_OR_LIBRARY(Testall)(n, seen, flag, told);
+                                 });
+  return errors.report(code);
 }
 SUCL_PROFILED(Testall, (int count, MPI_Request* requests, int* flag, MPI_Status* statuses),
               (count, requests, flag, statuses))
 
 SUCL_MPI_FUNCTION MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  return complete_any(
-      count, requests, index, nullptr, status, has_room(status, index),
-      [&](MPI_Request* seen) { return SUCL_NEXT_OR_LIBRARY(Waitany)(count, seen, index, status); });
+  found_errors errors;
+  const int code = complete_any(errors, count, requests, index, nullptr, status,
+                                has_room(status, index), [&](int n, MPI_Request* seen) {
+                                  return SUCL_NEXT_OR_LIBRARY(Waitany)(n, seen, index, status);
+                                });
+  return errors.report(code);
 }
 SUCL_PROFILED(Waitany, (int count, MPI_Request* requests, int* index, MPI_Status* status),
               (count, requests, index, status))
 
 SUCL_MPI_FUNCTION MPI_Testany(int count, MPI_Request* requests, int* index, int* flag,
                               MPI_Status* status) {
-  return complete_any(count, requests, index, flag, status, has_room(status, index, flag),
-                      [&](MPI_Request* seen) {
-                        return SUCL_NEXT_OR_LIBRARY(Testany)(count, seen, index, flag, status);
-                      });
+  found_errors errors;
+  const int code =
+      complete_any(errors, count, requests, index, flag, status, has_room(status, index, flag),
+                   [&](int n, MPI_Request* seen) {
+                     return SUCL_NEXT_OR_LIBRARY(Testany)(n, seen, index, flag, status);
+                   });
+  return errors.report(code);
 }
 SUCL_PROFILED(Testany,
               (int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status),
@@ -373,9 +438,12 @@ SUCL_PROFILED(Testany,
 
 SUCL_MPI_FUNCTION MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices,
                                MPI_Status* statuses) {
-  return complete_some(count, requests, done, indices, statuses, true, [&](MPI_Request* seen) {
-    return SUCL_NEXT_OR_LIBRARY(Waitsome)(count, seen, done, indices, statuses);
-  });
+  found_errors errors;
+  const int code = complete_some(
+      errors, count, requests, done, indices, statuses, true, [&](int n, MPI_Request* seen) {
+        return SUCL_NEXT_OR_LIBRARY(Waitsome)(n, seen, done, indices, statuses);
+      });
+  return errors.report(code);
 }
 SUCL_PROFILED(Waitsome,
               (int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses),
@@ -383,9 +451,12 @@ SUCL_PROFILED(Waitsome,
 
 SUCL_MPI_FUNCTION MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices,
                                MPI_Status* statuses) {
-  return complete_some(count, requests, done, indices, statuses, false, [&](MPI_Request* seen) {
-    return SUCL_NEXT_OR_LIBRARY(Testsome)(count, seen, done, indices, statuses);
-  });
+  found_errors errors;
+  const int code = complete_some(
+      errors, count, requests, done, indices, statuses, false, [&](int n, MPI_Request* seen) {
+        return SUCL_NEXT_OR_LIBRARY(Testsome)(n, seen, done, indices, statuses);
+      });
+  return errors.report(code);
 }
 SUCL_PROFILED(Testsome,
               (int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses),
