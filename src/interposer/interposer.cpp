@@ -17,6 +17,7 @@
 namespace sucl::interposer {
 
 interposer* interposer::m_running = nullptr;
+interposer* interposer::m_completing = nullptr;
 std::atomic<std::uint64_t> interposer::m_generation{1};
 constinit thread_local thread_state* interposer::m_here = nullptr;
 
@@ -86,6 +87,7 @@ void interposer::go_on() {
     m_requests.program_made_progress();
     m_requests.progress();
   }
+  if (m_probed == MPI_COMM_NULL) return;  // MPI is about to end
   // A probe of a communicator of one process, and one that finds a message, is no progress in
   // MPICH.
   int there = 0;
@@ -360,24 +362,25 @@ void interposer::decide(comm_state& p, call_class& c) {
 void interposer::forget(comm_state& p) {
   const own_call guard;
   m_generation.fetch_add(1, std::memory_order_release);
-  if (p.core) {
-    learn_from(p);
-    p.core->shut_down(true);
-  }
-  m_requests.forget(p, MPI_COMM_WORLD);
-  if (p.core) m_cores.fetch_sub(1);
+  // Other ranks may join what is under way when this one has gone on: it ends with its requests.
+  const bool over = m_requests.forget(p, MPI_COMM_WORLD);
+  if (p.core) learn_from(p);
+  if (p.core && over) end(*p.core);
   {
     const std::lock_guard lock(m_requests.lock());
     for (const auto& l : p.slots) l->orphaned = l->busy;  // its request is still there
   }
-  for (const auto& l : p.slots) {
-    if (l->orphaned) continue;
-    l->core->shut_down(true);
-    m_cores.fetch_sub(1);
-  }
+  for (const auto& l : p.slots)
+    if (!l->orphaned) end(*l->core);
   const std::lock_guard lock(m_mutex);
   for (std::size_t k = 0; k < m_totals.size(); ++k) m_totals[k] += p.counts[k];
   m_comms.erase(&p);
+}
+
+void interposer::end(core::communicator& core) {
+  const own_call guard;
+  core.shut_down(true);
+  m_cores.fetch_sub(1);
 }
 
 int interposer::on_free(MPI_Comm, int, void* value, void* self) {

@@ -83,6 +83,9 @@ class interposer {
  public:
   /// Null unless SuCL has started, and while SuCL itself calls MPI.
   static interposer* active() { return here().inside > 0 ? nullptr : m_running; }
+  /// The same for functions that take requests. What is still under way when MPI ends can be
+  /// completed in callbacks for attributes of MPI_COMM_SELF, which are MPI's first step then.
+  static interposer* completing() { return here().inside > 0 ? nullptr : m_completing; }
 
   /// Whether it is SuCL itself that calls MPI.
   static bool is_inside() { return here().inside > 0; }
@@ -147,6 +150,8 @@ class interposer {
   int finish(pending& r, found_errors& errors);
   /// One that is not in the table any more has been freed.
   void release_prepared(pending& r);
+  /// Notes the end of a request; what it was the last one of ends as well.
+  void close(pending& r);
 
   /// What must go on while the program waits: other requests, and MPI's own.
   void go_on();
@@ -207,11 +212,13 @@ class interposer {
   static void occupy(persistent_slot& slot, call_class by, int rank);
   void take_over_early(comm_state& p);
   void forget(comm_state& p);
+  void end(core::communicator& core);
   void print_summary();
   static int on_free(MPI_Comm comm, int key, void* value, void* self);
   static void note_device(MPI_Comm comm, sucl_kind kind);
 
   static interposer* m_running;
+  static interposer* m_completing;
   static std::atomic<std::uint64_t> m_generation;
   static thread_state& here() { return m_here ? *m_here : make_here(); }
   static thread_state& make_here();

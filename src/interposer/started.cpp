@@ -222,7 +222,7 @@ int interposer::start_at_library(pending& r) {
 
 int interposer::start_prepared(pending& r) {
   if (r.active()) return SUCL_NEXT_OR_LIBRARY(Start)(&r.handle);  // the library says what is wrong
-  if (!r.on || r.starts < r.from) {
+  if (!r.on || r.starts < r.from || !m_running) {
     const int code = start_at_library(r);
     if (code == MPI_SUCCESS) ++r.starts;
     return code;
@@ -319,9 +319,11 @@ void interposer::release_prepared(pending& r) {
     on->busy = false;
     if (!on->orphaned) return;
   }
-  const own_call guard;
-  on->core->shut_down(true);
-  m_cores.fetch_sub(1);
+  end(*on->core);
+}
+
+void interposer::close(pending& r) {
+  if (const auto last = m_requests.close(r)) end(*last);
 }
 
 }  // namespace sucl::interposer

@@ -105,7 +105,7 @@ void interposer::start() {
   if (!all_may_start(level, problem)) return;
   try {
     if (devices) device::enable();
-    m_running = new interposer(std::move(settings), *control);
+    m_completing = m_running = new interposer(std::move(settings), *control);
     // Every rank is here.
     if (m_running->sets_up_at_once()) m_running->set_up(MPI_COMM_WORLD);
   } catch (const error& e) {
@@ -120,7 +120,7 @@ void interposer::stop() {
   if (self->m_process->settings().interpose.summary) self->print_summary();
   // In an order that is the same everywhere: that of the communicators' numbers.
   self->m_process->shut_down();
-  self->m_requests.stop();
+  if (!self->m_requests.stop()) m_completing = nullptr;
   PMPI_Comm_free(&self->m_probed);
   // MPI may still call on_free() for communicators that end with it: the object stays.
   m_running = nullptr;

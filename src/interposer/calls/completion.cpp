@@ -40,7 +40,7 @@ bool has_room(const MPI_Status* status, const Output*... output) {
 class batch {
  public:
   batch(int count, MPI_Request* handles, bool complete, found_errors& errors)
-      : m_handles(handles), m_self(interposer::active()), m_errors(errors), m_count(count) {
+      : m_handles(handles), m_self(interposer::completing()), m_errors(errors), m_count(count) {
     if (!complete || !m_self || !handles || !m_self->table().any_known()) return;
     for (int i = 0; i < count; ++i) {
       pending* r = m_self->table().known(handles[i]);
@@ -63,7 +63,7 @@ class batch {
     if (m_at_library) forget_gone();  // a handler of the program's has thrown
     for (const entry& e : m_active) {
       e.request->spent += m_time.seconds();
-      if (e.detached) m_self->table().close(*e.request);  // of a call that has failed
+      if (e.detached) m_self->close(*e.request);  // of a call that has failed
     }
   }
   batch(const batch&) = delete;
@@ -146,7 +146,7 @@ class batch {
     } else if (r.staged) {
       code = m_self->deliver(r, m_errors);
     }
-    m_self->table().close(r);
+    m_self->close(r);
     return code;
   }
   // After the library has said that all are over, or, with `failed`, that some are in error: then
@@ -337,7 +337,7 @@ int complete_some(found_errors& errors, int count, MPI_Request* handles, int* do
 
 // The one that SuCL knows, else null.
 pending* known(const MPI_Request* handle) {
-  interposer* const self = interposer::active();
+  interposer* const self = interposer::completing();
   return self && handle && self->table().any_known() ? self->table().known(*handle) : nullptr;
 }
 
@@ -353,14 +353,14 @@ void deliver_to(const MPI_Request* handle) {
   if (!r || !r->active() || !(r->own() || r->staged)) return;
   if (r->own() && r->operation.failure()) return;  // completing it reports that
   found_errors errors;
-  errors.report(interposer::active()->deliver(*r, errors));
+  errors.report(interposer::completing()->deliver(*r, errors));
 }
 
 // MPI allows neither for collectives that are under way.
 int refuse(const pending& r, const char* what) {
   sucl::base::log(sucl::base::log_level::error, "interposer", what,
                   " of a collective that is under way: MPI does not define that");
-  PMPI_Comm_call_errhandler(interposer::active()->table().native_of(r), MPI_ERR_REQUEST);
+  PMPI_Comm_call_errhandler(interposer::completing()->table().native_of(r), MPI_ERR_REQUEST);
   return MPI_ERR_REQUEST;
 }
 
@@ -470,7 +470,7 @@ SUCL_MPI_FUNCTION MPI_Request_get_status(MPI_Request request, int* flag, MPI_Sta
   if (!r->hidden()) {
     code = SUCL_NEXT_OR_LIBRARY(Request_get_status)(request, flag, status);
   } else {
-    if (r->own() && !r->done()) interposer::active()->go_on();
+    if (r->own() && !r->done()) interposer::completing()->go_on();
     *flag = !r->own() || r->done();
     if (*flag) set_empty(status);
   }
@@ -510,7 +510,7 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, request_array requests, 
   for (int i = 0; i < count; ++i) {
     const pending* r = own(requests + i);
     if (!r || r->done()) continue;
-    interposer::active()->go_on();
+    interposer::completing()->go_on();
     *flag = 0;
     if (!r->done()) return MPI_SUCCESS;
   }
@@ -570,13 +570,13 @@ SUCL_PROFILED(Request_get_status_some,
 SUCL_MPI_FUNCTION MPI_Start(MPI_Request* request) {
   pending* r = known(request);
   if (r && r->own()) return refuse(*r, "MPI_Start");
-  return r && r->persistent ? interposer::active()->start_prepared(*r)
+  return r && r->persistent ? interposer::completing()->start_prepared(*r)
                             : SUCL_NEXT_OR_LIBRARY(Start)(request);
 }
 SUCL_PROFILED(Start, (MPI_Request * request), (request))
 
 SUCL_MPI_FUNCTION MPI_Startall(int count, MPI_Request* requests) {
-  interposer* const self = interposer::active();
+  interposer* const self = interposer::completing();
   if (!self || !requests || !self->table().any_known())
     return SUCL_NEXT_OR_LIBRARY(Startall)(count, requests);
   std::vector<pending*> prepared;
@@ -604,7 +604,7 @@ SUCL_MPI_FUNCTION MPI_Request_free(MPI_Request* request) {
   pending* r = known(request);
   if (!r) return SUCL_NEXT_OR_LIBRARY(Request_free)(request);
   if (r->own()) {
-    if (!r->done()) interposer::active()->go_on();
+    if (!r->done()) interposer::completing()->go_on();
     if (!r->done()) return refuse(*r, "MPI_Request_free");
     // One that is over libraries free.
     const bool persistent = r->persistent;
@@ -612,13 +612,13 @@ SUCL_MPI_FUNCTION MPI_Request_free(MPI_Request* request) {
     if (code != MPI_SUCCESS || !persistent) return code;
   }
   // Out of the table first: the library may give its handle to another thread at once.
-  requests& table = interposer::active()->table();
+  requests& table = interposer::completing()->table();
   std::unique_ptr<pending> known = table.remove(*request);
   const int code = SUCL_NEXT_OR_LIBRARY(Request_free)(request);
   if (code != MPI_SUCCESS)
     table.restore(std::move(known));
   else if (known->persistent)
-    interposer::active()->release_prepared(*known);
+    interposer::completing()->release_prepared(*known);
   return code;
 }
 SUCL_PROFILED(Request_free, (MPI_Request * request), (request))

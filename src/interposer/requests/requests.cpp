@@ -107,7 +107,12 @@ void requests::activate(pending& r, pending::by who) {
   if (who == pending::by::sucl) m_progress_thread.call();
 }
 
-void requests::close(pending& r) {
+bool requests::has_own_on(const core::communicator* core) const {
+  return std::any_of(m_own.begin(), m_own.end(),
+                     [&](const pending* r) { return r->core.get() == core; });
+}
+
+std::shared_ptr<core::communicator> requests::close(pending& r) {
   const std::lock_guard lock(m_mutex);
   if (r.measured) r.measured->note(r.number, r.spent);
   m_known.fetch_sub(1);
@@ -119,13 +124,23 @@ void requests::close(pending& r) {
   r.completed_by = pending::by::none;
   r.measured = nullptr;
   r.operation = {};
-  if (r.persistent) return;
+  if (r.persistent) return nullptr;
   // Open MPI's Waitall leaves the handle of one that has failed where statuses are ignored.
   const auto detached = find_detached(r);
-  if (library && detached != m_detached.end()) return void(m_detached.erase(detached));
-  if (library) return void(m_all.erase(bits_of(r.handle)));
+  if (library && detached != m_detached.end()) return m_detached.erase(detached), nullptr;
+  if (library) return m_all.erase(bits_of(r.handle)), nullptr;
+  std::shared_ptr<core::communicator> last;
+  const auto ending = std::find(m_ending.begin(), m_ending.end(), r.core);
+  if (ending != m_ending.end() && !has_own_on(r.core.get())) {
+    last = std::move(*ending);
+    m_ending.erase(ending);
+  }
   r.core.reset();
-  m_free.push_back(&r);
+  if (m_stopped)
+    SUCL_LIBRARY(Request_free)(&r.handle);
+  else
+    m_free.push_back(&r);
+  return last;
 }
 
 std::vector<std::unique_ptr<pending>>::iterator requests::find_detached(const pending& r) {
@@ -194,7 +209,7 @@ void requests::progress() {
   }
 }
 
-void requests::forget(comm_state& p, MPI_Comm replacement) {
+bool requests::forget(comm_state& p, MPI_Comm replacement) {
   const std::lock_guard lock(m_mutex);
   const auto forget_in = [&](pending& r) {
     const bool of_comm =
@@ -208,15 +223,20 @@ void requests::forget(comm_state& p, MPI_Comm replacement) {
   };
   for (auto& [key, r] : m_all) forget_in(*r);
   for (auto& r : m_detached) forget_in(*r);
+  if (!p.core || !has_own_on(p.core.get())) return true;
+  m_ending.push_back(p.core);
+  return false;
 }
 
-void requests::stop() {
+bool requests::stop() {
   m_progress_thread.stop();
   const std::lock_guard lock(m_mutex);
   for (pending* r : m_free) {
     SUCL_LIBRARY(Request_free)(&r->handle);
     r->handle = MPI_REQUEST_NULL;
   }
+  m_stopped = true;
+  return !m_own.empty();
 }
 
 }  // namespace sucl::interposer

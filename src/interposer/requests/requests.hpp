@@ -110,7 +110,8 @@ class requests {
   void attach(pending& r);
   /// It has started, or is over: of what is not persistent the handle is free again.
   void activate(pending& r, pending::by who);
-  void close(pending& r);
+  /// Returns the communicator if the program has freed it and this was its last operation.
+  std::shared_ptr<core::communicator> close(pending& r);
 
   /// Keeps host memory that the library has for a device's until its request has completed. False
   /// if it has by now.
@@ -123,10 +124,12 @@ class requests {
   void progress();
   /// The program itself makes their progress at the moment.
   void program_made_progress() { m_progress_thread.program_made_progress(); }
-  /// The communicator is about to end: what is active has to be done with it.
-  void forget(comm_state& p, MPI_Comm replacement);
-  /// Gives handles back to MPI, and ends the thread.
-  void stop();
+  /// The program has freed the communicator. False if operations on it are still under way: the
+  /// last close() returns it then.
+  bool forget(comm_state& p, MPI_Comm replacement);
+  /// Gives handles back to MPI, and ends the thread. Whether there are operations still, which are
+  /// done by now.
+  bool stop();
 
   /// Guards the trials of calls that do not wait, what a request has of its communicator, which
   /// another thread may free, and who uses a persistent_slot.
@@ -135,6 +138,7 @@ class requests {
  private:
   pending* find(MPI_Request handle);
   pending& add_of_library(MPI_Request handle);
+  bool has_own_on(const core::communicator* core) const;
   std::vector<std::unique_ptr<pending>>::iterator find_detached(const pending& r);
 
   std::atomic<int> m_known{0};      ///< persistent, or active
@@ -143,7 +147,9 @@ class requests {
   std::unordered_map<std::uint64_t, std::unique_ptr<pending>> m_all;
   std::vector<std::unique_ptr<pending>> m_detached;
   std::vector<pending*> m_free;
-  std::vector<pending*> m_own;  ///< active, completed by SuCL
+  std::vector<pending*> m_own;                                ///< active, completed by SuCL
+  std::vector<std::shared_ptr<core::communicator>> m_ending;  ///< freed, with some of those
+  bool m_stopped = false;
   progress_thread m_progress_thread;
 };
 

@@ -10,6 +10,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -120,6 +121,90 @@ void ends_before_its_requests() {
   }
   MPI_Request_free(&p);
   expect(p == MPI_REQUEST_NULL, "a freed request is not null");
+}
+
+// A rank frees the communicator of what is under way, and goes on, when others are still to join
+// it.
+void ends_before_others_join() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  settle(comm);
+  int word = 0, sum = -1;
+  MPI_Request r = MPI_REQUEST_NULL;
+  if (g_rank > 0) MPI_Recv(&word, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Iallreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comm, &r);
+  MPI_Comm_free(&comm);
+  for (int to = 1; g_rank == 0 && to < g_size; ++to)
+    MPI_Send(&word, 1, MPI_INT, to, 8, MPI_COMM_WORLD);
+  MPI_Wait(&r, MPI_STATUS_IGNORE);
+  expect(sum == sum_of_ranks(), "a sum that others join after the end is wrong");
+}
+
+// Requests of the program's own among those of collectives, which another thread ends while all are
+// waited for.
+void beside_generalized_requests(int provided) {
+  if (provided < MPI_THREAD_MULTIPLE) return;
+  const auto query = [](void*, MPI_Status* status) {
+    MPI_Status_set_elements(status, MPI_INT, 3);
+    MPI_Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = status->MPI_TAG = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+  };
+  const auto nothing = [](void*) { return MPI_SUCCESS; };
+  const auto cancel = [](void*, int) { return MPI_SUCCESS; };
+  for (int first = 0; first < 3; ++first) {
+    int sums[3] = {-1, -1, -1}, count = -1;
+    MPI_Request r[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Status status[3];
+    for (int i = 0; i < 3; ++i)
+      if (i == first)
+        MPI_Grequest_start(query, nothing, cancel, nullptr, &r[i]);
+      else
+        MPI_Iallreduce(&g_rank, &sums[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r[i]);
+    const MPI_Request own = r[first];
+    std::thread other([own] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      MPI_Grequest_complete(own);
+    });
+    MPI_Waitall(3, r, status);
+    other.join();
+    for (int i = 0; i < 3; ++i) {
+      MPI_Get_count(&status[i], MPI_INT, &count);
+      expect(count == (i == first ? 3 : 0), "a status beside a generalized request is wrong");
+      expect(i == first || sums[i] == sum_of_ranks(), "a sum beside one is wrong");
+    }
+  }
+}
+
+// The first step of MPI_Finalize deletes the attributes of MPI_COMM_SELF, whose callbacks may
+// complete what is under way.
+int g_last[8], g_last_sum = -1, g_last_calls = 0;
+MPI_Request g_last_requests[2];
+
+void completes_at_the_end() {
+  MPI_Datatype spaced = MPI_DATATYPE_NULL;
+  MPI_Type_vector(4, 1, 2, MPI_INT, &spaced);
+  MPI_Type_commit(&spaced);
+  for (int i = 0; i < 8; ++i) g_last[i] = g_rank == 0 ? i : -1;
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(
+      MPI_COMM_NULL_COPY_FN,
+      [](MPI_Comm, int, void*, void*) {
+        ++g_last_calls;
+        MPI_Waitall(2, g_last_requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < 8; i += 2) expect(g_last[i] == i, "spaced data at the end is wrong");
+        expect(g_last_sum == sum_of_ranks(), "a sum at the end is wrong");
+        int sum = -1;
+        MPI_Allreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        expect(sum == sum_of_ranks(), "a sum that is made at the end is wrong");
+        return MPI_SUCCESS;
+      },
+      &key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  MPI_Comm_free_keyval(&key);
+  MPI_Ibcast(g_last, 1, spaced, 0, MPI_COMM_WORLD, &g_last_requests[0]);
+  MPI_Iallreduce(&g_rank, &g_last_sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &g_last_requests[1]);
+  MPI_Type_free(&spaced);
 }
 
 // What the end of a communicator calls may still use it, in whichever order; the next one, which
@@ -349,7 +434,7 @@ void between_groups() {
 void all_others(int provided) {
   progress_in_messages();
   if (may_end_before_requests())
-    ends_before_its_requests();
+    ends_before_its_requests(), ends_before_others_join();
   else
     std::printf("rank %d: left out: communicators that end before their requests\n", g_rank);
   types_and_gaps();
@@ -358,7 +443,9 @@ void all_others(int provided) {
   many_communicators();
   communicators_beyond_the_limit();
   threads(provided);
+  beside_generalized_requests(provided);
   between_groups();
+  completes_at_the_end();
 }
 
 }  // namespace
@@ -379,8 +466,9 @@ int main(int argc, char** argv) {
     collectives_at_the_end();
   else
     all_others(provided);
+  MPI_Finalize();
+  expect(g_last_calls == (part == ""), "how often the end was told");
   std::printf("rank %d: %d failures\n", g_rank, g_failures);
   std::fflush(stdout);
-  MPI_Finalize();
   return g_failures == 0 ? 0 : 1;
 }
