@@ -197,7 +197,9 @@ class Runtime:
                 `members.size` on and a size of `members.size + joiners`.
 
         Raises:
-            UnsupportedError: where MPI is the control plane. And as `join`.
+            UnsupportedError: where MPI is the control plane.
+            InvalidArgumentError: for an id that is none, or by which a job was found before;
+                nothing has changed then. And as `join`.
         """
         checked(self._core.grow, members._core, id, joiners)
 
