@@ -7,8 +7,8 @@
 
 FOLDER has one folder for each suite, of which nothing is part of SuCL:
 
-    FOLDER/mpich/test/mpi    sources of MPICH: collectives, communicators, point-to-point, sessions,
-                             attributes, errors and threads of those
+    FOLDER/mpich/test/mpi    sources of MPICH: what an interposer of collectives and requests may
+                             touch, in C, and in Fortran 77 where the library has a wrapper for it
     FOLDER/mpi4py/test       sources of mpi4py's tests, of the version that is installed: calls that
                              an older one refuses are errors of single ranks, which then differ
     FOLDER/programs.txt      lines `MPI RANKS COMMAND...`: programs that are built already, as OSU's
@@ -35,7 +35,9 @@ MODES = {"plain": None, "default": {},
          "forced": {"SUCL_INTERPOSE_AFTER": "0", "SUCL_INTERPOSE_TRIALS": "0"}}
 MPICH_FOLDERS = ("coll", "comm", "errors/coll", "errors/comm", "errors/pt2pt", "errors/session",
                  "threads/coll", "threads/comm", "threads/init", "threads/pt2pt", "session",
-                 "pt2pt", "attr", "topo", "errhan", "init")
+                 "pt2pt", "attr", "topo", "errhan", "init", "info", "group", "datatype", "part",
+                 "rma", "spawn", "mpi_t", "f77/coll", "f77/comm", "f77/attr", "f77/datatype",
+                 "f77/pt2pt", "f77/topo", "f77/info", "f77/rma")
 # What configure of MPICH's tests would find out here.
 CONFIGURATION = """
 #define HAVE_STDIO_H 1
@@ -63,7 +65,9 @@ CONFIGURATION = """
 
 # Whether all is right, of how many tests, and those that are known to have failed.
 Outcome = collections.namedtuple("Outcome", "right tests failed")
-Test = collections.namedtuple("Test", "suite name ranks command variables")
+# ends_in_error: a right one has an exit status other than 0.
+Test = collections.namedtuple("Test", "suite name ranks command variables ends_in_error",
+                              defaults=[False])
 
 
 def run(command, limit, variables=None, folder=None):
@@ -92,8 +96,8 @@ class Mpich:
         self.root = folder / "mpich/test/mpi"
         self.options = options
 
-    def compiler(self, mpi):
-        return str(self.options.mpis / mpi / "bin/mpicc")
+    def compiler(self, mpi, wrapper="mpicc"):
+        return str(self.options.mpis / mpi / "bin" / wrapper)
 
     def variables(self, mpi):
         return {"I_MPI_ROOT": str(self.options.mpis / mpi)}  # for Intel MPI's wrapper
@@ -122,6 +126,16 @@ class Mpich:
         with_main = str(made / "run_mpitests.o")
         return [o for o in objects if o != with_main], [with_main]
 
+    def fortran_command(self, mpi, made, folder, name, target):
+        """A program of Fortran 77, whose headers with sizes configure would make."""
+        for header in self.root.glob(f"{folder}/*.h.in"):
+            text = re.sub("@F77_MPI_[A-Z]+@", "integer*8", header.read_text())
+            (target.parent / header.stem).write_text(text)
+        return [self.compiler(mpi, "mpif77"), "-O1", "-w", "-fallow-argument-mismatch",
+                "-I", str(target.parent), "-I", str(self.root / folder),
+                str(self.root / folder / f"{name}.f"), str(self.root / "util/mtest_f77.f"),
+                "-o", str(target)]
+
     def lines(self):
         for folder in MPICH_FOLDERS:
             listed = [p for p in (self.root / folder / n for n in ("testlist.in", "testlist"))
@@ -136,7 +150,8 @@ class Mpich:
                 memory = sum(float(w[4:]) for w in words[2:] if w.startswith("mem="))  # GB
                 if memory > self.options.memory:
                     continue
-                yield folder, words[0], int(words[1]), given, variables
+                fails = "resultTest=TestStatus" in words or "resultTest=TestErrFatal" in words
+                yield folder, words[0], int(words[1]), given, variables, fails
 
     def tests(self, mpi):
         made = self.options.build / mpi / "mpich"
@@ -147,30 +162,36 @@ class Mpich:
 
         def build(key):
             folder, name = key
-            source = self.root / folder / f"{name}.c"
+            fortran = folder.startswith("f77/")
+            source = self.root / folder / f"{name}{'.f' if fortran else '.c'}"
             target = made / folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            if not source.exists():
+            if not source.exists() or (fortran and
+                                       not os.path.exists(self.compiler(mpi, "mpif77"))):
                 return key, False
             if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
                 return key, True
             runs = "int run(const char" in source.read_text(errors="replace")
-            status, _ = run([self.compiler(mpi), *self.flags(made), str(source), *common,
-                             *(with_main if runs else []), "-o", str(target), "-lpthread", "-lm"],
-                            120, self.variables(mpi))
+            command = [self.compiler(mpi), *self.flags(made), str(source), *common,
+                       *(with_main if runs else []), "-o", str(target), "-lpthread", "-lm"]
+            if fortran:
+                command = self.fortran_command(mpi, made, folder, name, target)
+            status, _ = run(command, 120, self.variables(mpi))
             if status != 0:
                 print(f"{mpi} mpich {folder}/{name} is left out: it cannot be built", flush=True)
             return key, status == 0
 
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             built = dict(pool.map(build, sorted({line[:2] for line in wanted})))
-        for folder, name, ranks, given, variables in wanted:
+        for folder, name, ranks, given, variables, fails in wanted:
             if built[folder, name]:
                 yield Test("mpich", " ".join([f"{folder}/{name}", *given]), ranks,
-                           [str(made / folder / name), *given], variables)
+                           [str(made / folder / name), *given], variables, fails)
 
     @staticmethod
-    def outcome(status, text):
+    def outcome(test, status, text):
+        if test.ends_in_error:
+            return Outcome(status not in (0, "late"), 1, set())
         return Outcome(status == 0 and "No Errors" in text, 1, set())
 
 
@@ -192,7 +213,7 @@ class Mpi4py:
                             "-i", path.stem + r"\b"], {})
 
     @staticmethod
-    def outcome(status, text):
+    def outcome(_, status, text):
         ran = [int(n) for n in re.findall(r"^Ran (\d+) test", text, re.MULTILINE)]
         names = re.findall(r"^(?:FAIL|ERROR): (\w+ \(\S+\))", text, re.MULTILINE)
         return Outcome(status == 0 and min(ran, default=0) > 0, min(ran, default=1), set(names))
@@ -212,7 +233,7 @@ class Programs:
                 yield Test("programs", " ".join(words[2:]), int(words[1]), words[2:], {})
 
     @staticmethod
-    def outcome(status, text):
+    def outcome(_, status, text):
         # IMB with checks prints in the last column of a table how much results differ.
         defects = {float(found) for table in text.split(" defects\n")[1:] for found in
                    re.findall(r"^ +\d+ .* ([\d.]+)$", table.split("\n\n")[0], re.MULTILINE)}
@@ -235,12 +256,12 @@ def compare(test, mpi, suite, options, counts):
     """Prints and returns how the interposed outcomes differ from the plain one."""
     differences = []
     plain_status, text = start(test, mpi, "plain", options)
-    plain = suite.outcome(plain_status, text)
+    plain = suite.outcome(test, plain_status, text)
     counts["tests"] += plain.tests
     counts["plain"] += max(len(plain.failed), not plain.right)
     for mode in options.modes:
         status, text = start(test, mpi, mode, options)
-        found = suite.outcome(status, text)
+        found = suite.outcome(test, status, text)
         different = sorted(found.failed - plain.failed)
         if not found.right and not different and (plain.right or
                                                   (status == "late") > (plain_status == "late")):
