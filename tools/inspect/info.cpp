@@ -86,7 +86,7 @@ json describe_backend(const base::backend_entry& backend, const json& mpis,
               {"platforms", backend.platforms},
               {"path", backend.path}};
   json answer;
-  if (backend.name == "mpi" && backend.path.empty()) {
+  if (backend.role == base::backend_role::reference && backend.path.empty()) {
     // It is the module of whichever MPI a job uses; the default one speaks for it here.
     const auto used = std::find_if(mpis.begin(), mpis.end(),
                                    [](const json& mpi) { return mpi["default"].get<bool>(); });
