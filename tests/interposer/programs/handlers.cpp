@@ -13,38 +13,38 @@
 
 namespace {
 
-enum class way { counts, calls, throws, jumps };
-const char* const way_names[] = {"counts", "calls MPI", "throws", "jumps out"};
+enum class action { counts, calls, throws, jumps };
+const char* const action_names[] = {"counts", "calls MPI", "throws", "jumps out"};
 enum class function { blocking, wait, waitall, waitany, waitsome, test, testall };
 const char* const function_names[] = {"Gather",   "Wait", "Waitall", "Waitany",
                                       "Waitsome", "Test", "Testall"};
 
 int g_rank = 0, g_size = 1, g_failures = 0, g_handled = 0;
-way g_way = way::counts;
+action g_action = action::counts;
 std::jmp_buf g_target;
 // Of the root: one that the others join when its handler has told them to.
 MPI_Request g_later = MPI_REQUEST_NULL;
 int g_late_sum = -1;
 
-void expect(bool right, const char* what, way w, function f) {
+void expect(bool right, const char* what, action a, function f) {
   if (right) return;
   ++g_failures;
   std::fprintf(stderr, "rank %d: %s is wrong, with a handler that %s, in %s\n", g_rank, what,
-               way_names[int(w)], function_names[int(f)]);
+               action_names[int(a)], function_names[int(f)]);
 }
 
 int sum_of_ranks() { return g_size * (g_size - 1) / 2; }
 
 void handle(MPI_Comm*, int*, ...) {
   ++g_handled;
-  if (g_way == way::calls) {
+  if (g_action == action::calls) {
     const int word = 0;
     for (int r = 1; r < g_size; ++r) MPI_Send(&word, 1, MPI_INT, r, 3, MPI_COMM_WORLD);
     MPI_Wait(&g_later, MPI_STATUS_IGNORE);
     g_late_sum += 1;  // so that it is seen that the sum was there
   }
-  if (g_way == way::throws) throw std::runtime_error("of the handler");
-  if (g_way == way::jumps) std::longjmp(g_target, 1);
+  if (g_action == action::throws) throw std::runtime_error("of the handler");
+  if (g_action == action::jumps) std::longjmp(g_target, 1);
 }
 
 void complete(function f, MPI_Request* r) {
@@ -75,17 +75,17 @@ void gather(function f, MPI_Comm comm, MPI_Request* r, const int* in, int* out) 
   }
 }
 
-void try_one(way w, function f, MPI_Comm comm, MPI_Comm other) {
+void try_one(action a, function f, MPI_Comm comm, MPI_Comm other) {
   static int in[8], out[64];
   static MPI_Request r[2];  // as the others, not in what a jump may spoil
   static int sum, gone;
-  g_way = w;
+  g_action = a;
   g_handled = gone = 0;
   g_late_sum = sum = -1;
   r[0] = r[1] = MPI_REQUEST_NULL;
   const bool two = f == function::waitall || f == function::testall;
   if (two) MPI_Iallreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comm, &r[1]);
-  if (w == way::calls && g_rank == 0)
+  if (a == action::calls && g_rank == 0)
     MPI_Iallreduce(&g_rank, &g_late_sum, 1, MPI_INT, MPI_SUM, other, &g_later);
   try {
     if (setjmp(g_target) == 0)
@@ -95,29 +95,29 @@ void try_one(way w, function f, MPI_Comm comm, MPI_Comm other) {
   } catch (const std::runtime_error&) {
     gone = 1;
   }
-  if (w == way::calls && g_rank > 0) {
+  if (a == action::calls && g_rank > 0) {
     int word = -1;
     MPI_Recv(&word, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Iallreduce(&g_rank, &g_late_sum, 1, MPI_INT, MPI_SUM, other, &g_later);
     MPI_Wait(&g_later, MPI_STATUS_IGNORE);
     g_late_sum += 1;
   }
-  expect(g_handled == (g_rank == 0), "how often the handler was called", w, f);
-  expect(gone == (g_rank == 0 && w >= way::throws), "where the handler went", w, f);
-  expect(r[0] == MPI_REQUEST_NULL && r[1] == MPI_REQUEST_NULL, "a request", w, f);
-  if (two) expect(sum == sum_of_ranks(), "the sum beside it", w, f);
-  if (w == way::calls) {
-    expect(g_later == MPI_REQUEST_NULL, "the request that the handler completed", w, f);
-    expect(g_late_sum == sum_of_ranks() + 1, "the sum that the handler waited for", w, f);
+  expect(g_handled == (g_rank == 0), "how often the handler was called", a, f);
+  expect(gone == (g_rank == 0 && a >= action::throws), "where the handler went", a, f);
+  expect(r[0] == MPI_REQUEST_NULL && r[1] == MPI_REQUEST_NULL, "a request", a, f);
+  if (two) expect(sum == sum_of_ranks(), "the sum beside it", a, f);
+  if (a == action::calls) {
+    expect(g_later == MPI_REQUEST_NULL, "the request that the handler completed", a, f);
+    expect(g_late_sum == sum_of_ranks() + 1, "the sum that the handler waited for", a, f);
   }
   for (int i = 0; i < 3; ++i) {
     int all = -1;
     MPI_Request later = MPI_REQUEST_NULL;
     MPI_Iallreduce(&g_rank, &all, 1, MPI_INT, MPI_SUM, comm, &later);
     MPI_Wait(&later, MPI_STATUS_IGNORE);
-    expect(all == sum_of_ranks(), "a sum of a request afterwards", w, f);
+    expect(all == sum_of_ranks(), "a sum of a request afterwards", a, f);
     MPI_Allreduce(&g_rank, &all, 1, MPI_INT, MPI_SUM, other);
-    expect(all == sum_of_ranks(), "a sum afterwards", w, f);
+    expect(all == sum_of_ranks(), "a sum afterwards", a, f);
   }
 }
 
@@ -135,11 +135,11 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(comm, handler);
   MPI_Errhandler_free(&handler);
   for (MPI_Comm c : {comm, other}) MPI_Barrier(c);  // SuCL sets itself up
-  for (const way w : {way::counts, way::calls, way::throws, way::jumps})
+  for (const action a : {action::counts, action::calls, action::throws, action::jumps})
     for (const function f :
          {function::blocking, function::wait, function::waitall, function::waitany,
           function::waitsome, function::test, function::testall})
-      try_one(w, f, comm, other);
+      try_one(a, f, comm, other);
   MPI_Comm_free(&comm);
   MPI_Comm_free(&other);
   std::printf("rank %d: %d failures\n", g_rank, g_failures);

@@ -30,10 +30,10 @@ void nothing_at_null(MPI_Datatype nothing, const std::string& name) {
   const bool empty = g_rank == 0;
   std::vector<int> in(std::size_t(g_size), g_rank), out(std::size_t(g_size), -1);
   const MPI_Datatype type = empty ? nothing : MPI_INT;
-  std::vector<int> counts = all(empty ? 5 : 1), places(std::size_t(g_size), 0);
+  std::vector<int> counts = all(empty ? 5 : 1), offsets(std::size_t(g_size), 0);
   if (!empty) counts[0] = 0;
   const std::vector<int> taken = counts;  // equal arrays look like equal memory
-  for (int r = 0; r < g_size && !empty; ++r) places[std::size_t(r)] = r;
+  for (int r = 0; r < g_size && !empty; ++r) offsets[std::size_t(r)] = r;
   void* const from = empty ? nullptr : in.data();
   void* const to = empty ? nullptr : out.data();
   const auto right = [&](const std::string& what) {
@@ -41,11 +41,11 @@ void nothing_at_null(MPI_Datatype nothing, const std::string& name) {
       expect(out[std::size_t(r)] == r, what + " of " + name);
     std::fill(out.begin(), out.end(), -1);
   };
-  MPI_Alltoallv(from, counts.data(), places.data(), type, to, taken.data(), places.data(), type,
+  MPI_Alltoallv(from, counts.data(), offsets.data(), type, to, taken.data(), offsets.data(), type,
                 MPI_COMM_WORLD);
   right("alltoallv");
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ialltoallv(from, counts.data(), places.data(), type, to, taken.data(), places.data(), type,
+  MPI_Ialltoallv(from, counts.data(), offsets.data(), type, to, taken.data(), offsets.data(), type,
                  MPI_COMM_WORLD, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   right("ialltoallv");
@@ -78,10 +78,10 @@ void elsewhere() {
   MPI_Aint address = 0;
   MPI_Get_address(data.data(), &address);
   const int lengths[] = {1, 2};
-  const MPI_Aint places[] = {address + MPI_Aint(5 * sizeof(int)), address};
+  const MPI_Aint offsets[] = {address + MPI_Aint(5 * sizeof(int)), address};
   const MPI_Datatype types[] = {MPI_INT, MPI_INT};
   MPI_Datatype absolute = MPI_DATATYPE_NULL;
-  MPI_Type_create_struct(2, lengths, places, types, &absolute);
+  MPI_Type_create_struct(2, lengths, offsets, types, &absolute);
   MPI_Type_commit(&absolute);
   for (int root = 0; root < g_size; ++root) {
     for (int i = 0; i < 6; ++i) data[std::size_t(i)] = g_rank == root ? 10 * root + i : -1;
@@ -102,8 +102,8 @@ void elsewhere() {
 void backwards() {
   MPI_Datatype before = MPI_DATATYPE_NULL, type = MPI_DATATYPE_NULL;
   const int length = 1;
-  const MPI_Aint place = -MPI_Aint(sizeof(int));
-  MPI_Type_create_hindexed(1, &length, &place, MPI_INT, &before);
+  const MPI_Aint offset = -MPI_Aint(sizeof(int));
+  MPI_Type_create_hindexed(1, &length, &offset, MPI_INT, &before);
   MPI_Type_create_resized(before, -MPI_Aint(2 * sizeof(int)), -MPI_Aint(sizeof(int)), &type);
   MPI_Type_commit(&type);
   const int n = 4;
