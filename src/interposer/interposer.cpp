@@ -377,9 +377,9 @@ void interposer::forget(comm_state& p) {
   m_comms.erase(&p);
 }
 
-void interposer::end(core::communicator& core) {
+void interposer::end(core::communicator& core) noexcept {
   const own_call guard;
-  core.shut_down(true);
+  core.end();
   m_cores.fetch_sub(1);
 }
 

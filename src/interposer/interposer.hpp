@@ -212,7 +212,7 @@ class interposer {
   static void occupy(persistent_slot& slot, call_class by, int rank);
   void take_over_early(comm_state& p);
   void forget(comm_state& p);
-  void end(core::communicator& core);
+  void end(core::communicator& core) noexcept;
   void print_summary();
   static int on_free(MPI_Comm comm, int key, void* value, void* self);
   static void note_device(MPI_Comm comm, sucl_kind kind);

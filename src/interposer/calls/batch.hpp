@@ -28,7 +28,7 @@ inline MPI_Status* at(MPI_Status* statuses, int i) {
 }
 
 /// Whether there is room for what a call tells. Null for a status is wrong where it is not the
-// value that ignores it.
+/// value that ignores it.
 template <class... Output>
 bool has_room(const MPI_Status* status, const Output*... output) {
   return (status || MPI_STATUS_IGNORE == nullptr) && (output && ...);

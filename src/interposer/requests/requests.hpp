@@ -66,8 +66,8 @@ struct pending {
 
   bool own() const { return completed_by == by::sucl; }
   bool active() const { return completed_by != by::none; }
-  /// The library must not see the handle, which it has never started: to a completion call it is
-  /// null. Not every library takes such a request for inactive.
+  /// The library must not see the handle, which it has never started. Not every library takes such
+  /// a request for inactive.
   bool hidden() const { return persistent ? !at_library : own(); }
   bool done() const { return done_at_once || operation.done(); }
 };
