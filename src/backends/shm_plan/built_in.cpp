@@ -13,6 +13,8 @@
 #include "core/selection/backend_creation.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <climits>
 
 namespace sucl::core {
 namespace {
@@ -33,6 +35,17 @@ std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope)
   return {{}};
 }
 
+// Processors of this machine for each rank. A communicator knows its own ranks alone, so the fewest
+// that one of this process has had, of which the world is the first.
+int processors_per_rank(const backend_creation& c) {
+  static std::atomic<int> fewest{INT_MAX};
+  const int now = c.where.processors_per_rank;
+  int known = fewest.load();
+  while (now < known && !fewest.compare_exchange_weak(known, now)) {
+  }
+  return std::min(now, known);
+}
+
 // How many threads of this rank share a long copy. By default at most half of the processors that
 // it has, as its device computes meanwhile, and no more than a memory needs.
 int threads_of(const backend_creation& c) {
@@ -45,8 +58,8 @@ int threads_of(const backend_creation& c) {
     threads = base::parse_number(value);
     base::check_bounds("backend plan", key, threads, {0, helper_threads::max});
   }
-  if (threads > 0) return static_cast<int>(threads);
-  return std::clamp(c.where.processors_per_rank / 2, 1, enough);
+  const int by_default = std::clamp(processors_per_rank(c) / 2, 1, enough);
+  return threads > 0 ? static_cast<int>(threads) : by_default;
 }
 
 struct own_draft final : plan_draft {
