@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <system_error>
 
 namespace sucl::core {
@@ -41,6 +42,7 @@ std::shared_ptr<helper_threads> helper_threads::share(int count) {
 }
 
 helper_threads::helper_threads(int count) {
+  m_threads.reserve(static_cast<std::size_t>(count));
   const base::blocked_signals blocked;
   try {
     for (int i = 0; i < count; ++i) {

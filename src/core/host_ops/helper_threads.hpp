@@ -18,8 +18,8 @@
 namespace sucl::core {
 
 /// One core copies at a part of the rate of its memory. Where a rank has several, these share long
-/// pieces with the thread that has them. They spin for some microseconds after the last piece, as
-/// the next one mostly follows at once, and sleep then: a thread that calls them waits for a piece
+/// pieces with the thread that has them. They poll for some tens of microseconds after the last one,
+/// as the next mostly follows at once, and sleep then: a thread that calls them waits for a part
 /// that one of them has begun, and for nothing that sleeps.
 ///
 /// Any thread may call; while one is being helped, others do their work alone.
