@@ -69,14 +69,17 @@ class local_job {
       poll_ranks();
       terminate_remaining();
     }
-    if (m_first || m_termination_requested) end_left_behind();
-    if (!m_first) return exit_code::success;
+    const int code = !m_first          ? exit_code::success
+                     : m_what.recovers ? code_of_recovered()
+                                       : code_of(*m_first);
+    if (code != exit_code::success || m_termination_requested) end_left_behind();
+    if (!m_first) return code;
     std::string others;
     if (m_failed > 1) others = "; " + std::to_string(m_failed - 1) + " more failed after it";
     std::fprintf(stderr, "sucl: rank %d %s%s\n", *m_first,
                  describe_end(m_ranks[static_cast<std::size_t>(*m_first)].status).c_str(),
                  others.c_str());
-    return m_what.recovers ? code_of_recovered() : code_of(*m_first);
+    return code;
   }
 
  private:
