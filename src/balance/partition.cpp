@@ -38,11 +38,13 @@ counts done_by(double time, const std::vector<double>& speeds, std::size_t given
   return done;
 }
 
-// The same in a scale in which times and units stay within what numbers hold, rounded nowhere.
+// The same in a scale in which times and units stay within what numbers hold. Exact but for speeds
+// that are next to nothing beside the highest: those stay above 0.
 std::vector<double> scaled(std::vector<double> speeds) {
   int exponent = 0;
   std::frexp(*std::max_element(speeds.begin(), speeds.end()), &exponent);
-  for (double& s : speeds) s = std::scalbn(s, -exponent);
+  for (double& s : speeds)
+    if (s > 0) s = std::max(std::scalbn(s, -exponent), std::numeric_limits<double>::min());
   return speeds;
 }
 
