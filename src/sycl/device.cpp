@@ -53,8 +53,11 @@ std::vector<::sycl::context> contexts_besides(const ::sycl::context& own) {
   return others;
 }
 
-// The host reads all other memory of theirs.
+// The host reads all other memory of theirs. CUDA's driver is asked where there is one, as a
+// question to its runtime may make a context on the GPU.
 bool belongs_to(const void* pointer, const ::sycl::context& context) {
+  if (backend_name(context.get_devices().front()).find("cuda") != std::string::npos)
+    return memory_by_driver(pointer) == SUCL_MEMORY_DEVICE;
   return ::sycl::get_pointer_type(pointer, context) == ::sycl::usm::alloc::device;
 }
 #else
