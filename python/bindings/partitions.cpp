@@ -54,6 +54,7 @@ void bind_partitions(nb::module_& m) {
       .def("counts", &partition::counts_of_ranks)
       .def("displacements", &partition::displacements)
       .def("is_equal", [](const partition& a, const partition& b) { return a == b; });
+  m.def("agreed_times", &detail::agreed_times, "times_and_steps"_a);
   nb::class_<migration>(m, "Migration")
       .def(nb::init<const partition&, const partition&, int>(), "before"_a, "after"_a, "rank"_a)
       .def_ro("send_counts", &migration::send_counts)

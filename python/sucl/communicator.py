@@ -208,7 +208,8 @@ class Memory:
 
 class Registration:
     """An array that is mapped into other ranks, of `Communicator.register_memory`. It keeps the
-    array, until `deregister` or the end of the block."""
+    array until `deregister`, which the end of a block calls; one that is never deregistered, as a
+    block that ends with an exception leaves it, is kept for good."""
 
     __slots__ = ("_core",)
 

@@ -178,14 +178,18 @@ class ScaledSum:
                 if dtype.kind not in "iu" or \
                         numpy.iinfo(dtype).min <= factor <= numpy.iinfo(dtype).max:
                     return dtype.type(factor)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             pass  # no type of numbers, or an array of several
         raise InvalidArgumentError.of(f"the factor is {self._factor!r}, for elements of {dtype}",
                                       "Pass one number that the type can have")
 
     def _go(self, on, kind, send, recv, root=0, deps=None):
-        dtype = _numpy_dtype(send, None)
-        factor = self._factor_of(dtype)
+        try:
+            dtype = _numpy_dtype(send, None)
+            factor = self._factor_of(dtype)
+        except InvalidArgumentError as wrong:
+            _core.refuse(on._core, KINDS[kind], str(wrong))  # under validation the others get to know
+            raise
         fold = _Fold(lambda elements, _: elements * factor, dtype)
         core = checked(_core.sum_scaled, on._core, KINDS[kind], send, recv, root, fold,
                        _events(deps))

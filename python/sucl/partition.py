@@ -241,15 +241,16 @@ class _Balancer:
         Raises:
             InvalidCountError: the wrong number of times.
             InvalidArgumentError: a time that is negative or not finite; less than one step.
+            MismatchError: with `comm`, where ranks pass other steps, or one calls `note_move`.
         """
-        return checked(self._core.update, _times(seconds, comm), steps)
+        return checked(self._core.update, _times(seconds, comm, steps), steps)
 
     def note_move(self, seconds: Union[float, Sequence[float]], *,
                   comm: Optional[Communicator] = None) -> None:
         """How long the move that an update has asked for has taken on each rank, of which the
         longest counts; with `comm` on this rank. Until it is known, or for 0, moves count as
         free. Raises as `update`."""
-        checked(self._core.note_move, _times(seconds, comm))
+        checked(self._core.note_move, _times(seconds, comm, 0))
 
 
 class Balancer(_Balancer):
@@ -339,14 +340,21 @@ def _partition(given):
     return given._core
 
 
-def _times(seconds, comm):
+def _times(seconds, comm, steps):
+    """The times of all ranks; `steps` is 0 of a move. What is wrong here the others get to know as a
+    time that is no number, as they wait in the call."""
     if comm is None:
         return _list(seconds, "seconds")
+    mine = array("d", [float("nan"), steps if isinstance(steps, int) else 0])
+    wrong = None
     try:
-        mine = array("d", [seconds])
-    except TypeError:
-        raise InvalidArgumentError.of(f"this rank's time is {seconds!r}",
-                                      "Pass a number of seconds, or a list without comm") from None
-    times = array("d", bytes(8 * comm.size))
+        mine = array("d", [seconds, steps])
+    except (OverflowError, TypeError):
+        wrong = InvalidArgumentError.of(
+            f"this rank's time is {seconds!r}, after {steps!r} steps",
+            "Pass a number of seconds, or a list without comm, and a number of steps")
+    times = array("d", bytes(8 * len(mine) * comm.size))
     comm.blocking.allgather(mine, times)
-    return list(times)
+    if wrong is not None:
+        raise wrong
+    return checked(_core.agreed_times, list(times))

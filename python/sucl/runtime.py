@@ -198,8 +198,8 @@ class Runtime:
 
         Raises:
             UnsupportedError: where MPI is the control plane.
-            InvalidArgumentError: for an id that is none, or by which a job was found before;
-                nothing has changed then. And as `join`.
+            InvalidArgumentError: for a malformed id or one that a job has used; nothing has changed
+                then. And as `join`.
         """
         checked(self._core.grow, members._core, id, joiners)
 

@@ -28,7 +28,13 @@ backend::backend(const sucl_port_handle& h, int rank, int size, group_options op
 // One that nothing has shut down, as a part of another group, waits for no other rank.
 backend::~backend() {
   m_rest->end();
-  if (!Py_IsInitialized()) return;
+  // Another thread that wants Python while that ends is ended itself.
+#if PY_VERSION_HEX >= 0x030D0000
+  const bool ends = Py_IsFinalizing() != 0;
+#else
+  const bool ends = _Py_IsFinalizing() != 0;
+#endif
+  if (!Py_IsInitialized() || ends) return;
   try {
     report_end(true);
   } catch (...) {  // Python ends

@@ -105,6 +105,21 @@ class Balancing(unittest.TestCase):
             self.assertLess(balance.current.count(0), balance.current.count(1) / 3)
         self.assertIsInstance(balance.awaits_confirmation, bool)
 
+    def test_ranks_agree_on_what_they_call(self):
+        balance = sucl.Balancer(sucl.Partition(10, comm.size))
+        for seconds in ("x", None, -1.0):  # on one rank
+            with self.assertRaises(sucl.InvalidArgumentError):
+                balance.update(seconds if comm.rank == 0 else 1.0, comm=comm)
+        if comm.size == 1:
+            return
+        with self.assertRaises(sucl.MismatchError):
+            balance.update(1.0, 1 if comm.rank == 0 else 2, comm=comm)
+        with self.assertRaises(sucl.MismatchError):
+            if comm.rank == 0:
+                balance.update(1.0, comm=comm)
+            else:
+                balance.note_move(1.0, comm=comm)
+
     def test_a_box(self):
         balance = sucl.BoxBalancer((12, 2, 2), (2, 1, 1), [1, 1], confirmations=1)
         self.assertEqual(balance.current.along[0].counts, [6, 6])

@@ -194,7 +194,7 @@ class ScaledSums(unittest.TestCase):
     def test_what_is_wrong(self):
         x = np.ones(2, "int32")
         for factor, array in ((0.5, x), (1 << 40, x), ("2", x), (None, x), (1j, np.ones(2)),
-                              ([1, 2], x), (np.ones(2), np.ones(2))):
+                              ([1, 2], x), (np.ones(2), np.ones(2)), (10 ** 400, np.ones(2))):
             with self.assertRaisesRegex(sucl.InvalidArgumentError, "the factor is"):
                 sucl.ScaledSum(factor).allreduce(comm, array)
         one = sucl.ScaledSum(1)

@@ -269,7 +269,9 @@ pending::pending(event_handle e, communicator_handle c, std::shared_ptr<holdings
 }
 
 pending::~pending() {
-  if (m_held && !m_event.done()) all_forgotten().operations.push_back({m_event, m_held});
+  // A recording keeps what its operations need.
+  if (m_held && !m_is_recorded && !m_event.done())
+    all_forgotten().operations.push_back({m_event, m_held});
 }
 
 bool pending::wait(double seconds) {

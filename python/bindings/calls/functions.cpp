@@ -147,9 +147,23 @@ nb::object sum_scaled(const communicator_handle& c, int what, nb::handle send, n
   return nb::cast(std::make_shared<pending>(std::move(e), c, held));
 }
 
+// What is wrong with this rank's part of an operation the others get to know where calls are
+// validated: they wait in it.
+void refuse_for(const communicator_handle& c, int what, const std::string& fact) {
+  try {
+    fail(errc::invalid_argument, fact, "");
+  } catch (const error& e) {
+    try {
+      refuse(c, what, {}, e, true);
+    } catch (const error&) {  // the caller raises its own
+    }
+  }
+}
+
 }  // namespace
 
 void bind_functions(nb::module_& m) {
+  m.def("refuse", &refuse_for, "communicator"_a, "kind"_a, "fact"_a);
   m.def("sum_scaled", &sum_scaled, "communicator"_a, "kind"_a, "send"_a, "recv"_a.none(), "root"_a,
         "function"_a, "deps"_a.none());
   m.def("reduce_by", &reduce_by, "communicator"_a, "kind"_a, "send"_a, "recv"_a.none(), "counts"_a,

@@ -26,8 +26,17 @@ void deallocate(const communicator_handle& c, std::uintptr_t address) {
   c.deallocate(reinterpret_cast<void*>(address));
 }
 
-/// An array that is mapped, if `active`, and kept.
+/// An array that is mapped, if `active`, and kept; for good where it is let go of while it is, as
+/// other ranks may still write there.
 struct registered {
+  registered(const communicator_handle& c, std::shared_ptr<holdings> h)
+      : comm(c), held(std::move(h)) {}
+  ~registered() {
+    if (active) keep_for_good(held);
+  }
+  registered(const registered&) = delete;
+  registered& operator=(const registered&) = delete;
+
   communicator_handle comm;
   std::shared_ptr<holdings> held;
   void* memory = nullptr;
@@ -53,7 +62,7 @@ array_view view_for_all(const communicator_handle& c, nb::handle array, holdings
 }
 
 std::shared_ptr<registered> register_memory(const communicator_handle& c, nb::handle array) {
-  auto made = std::make_shared<registered>(registered{c, std::make_shared<holdings>()});
+  auto made = std::make_shared<registered>(c, std::make_shared<holdings>());
   const array_view view = view_for_all(c, array, *made->held);
   made->memory = view.pointer;
   made->active = without_gil(made->held, [&] {

@@ -205,11 +205,13 @@ def _in_job(name, ranks):
     if not dist.is_initialized():
         return name, ranks
     world = c10d._get_default_group()
-    backend = world._get_backend(world._device_types[0])
-    of_job = _extension.ranks_of(backend)
-    if len(of_job) <= max(ranks):
-        return name, ranks  # of another backend
-    return (f"{getattr(backend.options, 'group_name', '')}/{name}", [of_job[r] for r in ranks])
+    for device in world._device_types:
+        backend = world._get_backend(device)
+        of_job = _extension.ranks_of(backend)
+        if len(of_job) > max(ranks):
+            name = f"{getattr(backend.options, 'group_name', '')}/{name}"
+            return name, [of_job[r] for r in ranks]
+    return name, ranks  # all are of other backends
 
 
 def _group(job, name, ranks, own, timeout):
