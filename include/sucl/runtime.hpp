@@ -121,8 +121,8 @@ class [[nodiscard]] SUCL_API runtime {
   /// until all have come, as join() does, and throws what that throws; then the runtime has ended.
   /// What is wrong with the call itself is thrown on every rank, and nothing has changed:
   /// errc::invalid_count, errc::mismatch where `joiners` differ, errc::unsupported where MPI is the
-  /// control plane, and errc::invalid_argument for an id that is empty or none, or by which a job
-  /// was found before, and where `members` has several ranks of a process.
+  /// control plane, and errc::invalid_argument for a malformed id or one that a job has used, and
+  /// where `members` has several ranks of a process.
   void grow(communicator members, const unique_id& id, int joiners);
 
   /// Name and version of the MPI library, "SuCL over TCP", or "none"; and why it was chosen.

@@ -111,8 +111,8 @@ typedef struct sucl_bootstrap {
   /** Ends the job. */
   void (*abort)(int32_t exit_code);
   /* Since 1.4: null where a launcher of the library assigns the ranks. */
-  /** Says where `init` finds the other processes. While a job runs, those of the next one: what is
-   * wrong with that leaves the job as it is. */
+  /** Says where `init` finds the other processes. While a job runs, those of the next one: where
+   * this fails the job goes on. */
   sucl_status (*rendezvous)(const sucl_core* core, const sucl_rendezvous* where);
   /** Makes the id of a job, a line of at most 255 bytes, and serves its store until all its ranks
    * have found each other. `network`: as above, or "loopback" for this machine alone. Port 0: any.

@@ -49,8 +49,8 @@ SUCL_CORE_API std::string make_job_id(const std::string& network, std::uint16_t 
 /// Where a process without MPI finds the others, as its module takes it.
 SUCL_CORE_API sucl_rendezvous rendezvous_of(const launch& l, const base::config& settings);
 
-/// Throws what is wrong with how this process is to find the others of a job that follows the one
-/// that runs, as an id that is none, or has served.
+/// Throws what is wrong with how this process is to find the others of the next job, as a malformed
+/// id or one that a job has used.
 SUCL_CORE_API void check_next(const launch& l, const base::config& settings);
 
 /// Has the ranks that still look for each other fail with this, in a job whose id this process has
