@@ -188,7 +188,8 @@ class ScaledSum:
             dtype = _numpy_dtype(send, None)
             factor = self._factor_of(dtype)
         except InvalidArgumentError as wrong:
-            _core.refuse(on._core, KINDS[kind], str(wrong))  # under validation the others get to know
+            # Where calls are validated the others get to know.
+            _core.refuse(on._core, KINDS[kind], str(wrong))
             raise
         fold = _Fold(lambda elements, _: elements * factor, dtype)
         core = checked(_core.sum_scaled, on._core, KINDS[kind], send, recv, root, fold,

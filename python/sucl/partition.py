@@ -341,8 +341,8 @@ def _partition(given):
 
 
 def _times(seconds, comm, steps):
-    """The times of all ranks; `steps` is 0 of a move. What is wrong here the others get to know as a
-    time that is no number, as they wait in the call."""
+    """The times of all ranks; `steps` is 0 of a move. What is wrong with this rank's the others get
+    to know as a time that is no number, as they wait in the call."""
     if comm is None:
         return _list(seconds, "seconds")
     mine = array("d", [float("nan"), steps if isinstance(steps, int) else 0])

@@ -18,9 +18,9 @@
 namespace sucl::core {
 
 /// One core copies at a part of the rate of its memory. Where a rank has several, these share long
-/// pieces with the thread that has them. They poll for some tens of microseconds after the last one,
-/// as the next mostly follows at once, and sleep then: a thread that calls them waits for a part
-/// that one of them has begun, and for nothing that sleeps.
+/// pieces with the thread that has them. They poll for some tens of microseconds after the last
+/// one, as the next mostly follows at once, and sleep then: a thread that calls them waits for a
+/// part that one of them has begun, and for nothing that sleeps.
 ///
 /// Any thread may call; while one is being helped, others do their work alone.
 class SUCL_CORE_API helper_threads {
