@@ -456,22 +456,38 @@ def messages():
     style.save(figure, RESULTS / "messages" / "sendrecv.svg")
 
 
-def fabric():
-    """The table is SuCL's time by MPI's; rows without a library are of the one above."""
-    _, titles, rows = tables(RESULTS / "fabric.md")[0]
+def of_libraries(table):
+    """{library: {collective: {bytes: cell}}}; rows without a library are of the one above."""
+    _, titles, rows = table
     sizes = [bytes_of(title) for title in titles[1:]]
-    colours = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
-    lines = {}
+    found = {}
     for row in rows:
         name, _, library = row[0].partition(", ")
-        of = lines.setdefault(library, []) if library else lines[list(lines)[-1]]
-        of.append(({size: 1 / float(cell) for size, cell in zip(sizes, row[1:])},
-                   dict(color=colours[len(of)], label=name, marker="o", markersize=3.5)))
-    figure, axes = panels(len(lines), 2, (4.8, 3.0))
-    for axis, (library, of) in zip(axes, lines.items()):
-        draw_ratios(axis, "", of)
-        axis.set_title(f"times faster than {library}", loc="left",
-                       fontweight="bold", pad=style.legend_above(axis))
+        of = found.setdefault(library, {}) if library else found[list(found)[-1]]
+        of[name] = dict(zip(sizes, row[1:]))
+    return found
+
+
+def fabric():
+    """Times of both on the left, from cells "SuCL / MPI", how many times faster on the right."""
+    ratios, both = (of_libraries(t) for t in tables(RESULTS / "fabric.md")[:2])
+    colours = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
+    figure, axes = panels(2 * len(both), 2, (4.8, 3.0))
+    for left, right, (library, of) in zip(axes[::2], axes[1::2], both.items()):
+        times, faster = [], []
+        for colour, (name, cells) in zip(colours, of.items()):
+            pairs = {size: cell.split(" / ") for size, cell in cells.items()}
+            look = dict(color=colour, marker="o", markersize=3.5)
+            times.append(({size: float(ours) for size, (ours, _) in pairs.items()},
+                          dict(look, label=name)))
+            times.append(({size: float(theirs) for size, (_, theirs) in pairs.items()},
+                          dict(color=colour, linestyle=":")))
+            faster.append(({size: 1 / float(ratio) for size, ratio in
+                            ratios[library][name].items()}, dict(look, label=name)))
+        draw_times(left, f"time; dotted: {library}", times)
+        draw_ratios(right, "", faster)
+        right.set_title(f"times faster than {library}", loc="left", fontweight="bold",
+                        pad=style.legend_above(right))
     style.save(figure, RESULTS / "fabric" / "collectives.svg")
 
 
