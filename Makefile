@@ -86,7 +86,7 @@ ifneq ($(filter asan tsan coverage,$(PRESET)),)
 else
 # Tests that sleep for most of their time run beside the others; their report is the second.
 	@mkdir -p $(WAITS) && echo 'subdirs("$(CURDIR)/$(BUILD)")' >$(WAITS)/CTestTestfile.cmake
-	@ctest --test-dir $(WAITS) --output-on-failure -L '^waits$$' -LE TORTURE -j 4 >$(WAITS)/log 2>&1 & \
+	@ctest --test-dir $(WAITS) --output-on-failure -L '^waits$$' -LE TORTURE -j 3 >$(WAITS)/log 2>&1 & \
 	  waits=$$! status=0; \
 	  $(TESTS) --no-tests=error -LE '^(TORTURE|waits)$$' -j $(AT_ONCE) || status=1; \
 	  wait $$waits || status=1; cat $(WAITS)/log; exit $$status
