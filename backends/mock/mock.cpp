@@ -20,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <thread>
 
 namespace {
 
@@ -206,13 +207,22 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
 
 void comm_destroy(sucl_backend_comm* comm) { delete comm; }
 
+bool is_chosen(const sucl_backend_comm& comm) {
+  const std::int64_t rank = comm.state->config.fail_rank;
+  return rank < 0 || rank == comm.rank;
+}
+
+// As a library is that waits for a process for ever.
+[[noreturn]] void stay_inside() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
 // What cannot be executed must not reach the exchange.
 sucl_status refuse(const sucl_backend_comm& comm, const sucl_operation& op) {
   const sucl_core* core = comm.state->core;
   const settings& config = comm.state->config;
   const std::string kind = sucl::mock::kind_name(op.kind);
-  const bool failing_here = config.fail_rank < 0 || config.fail_rank == comm.rank;
-  if (config.fail_at != 0 && op.sequence == config.fail_at && failing_here)
+  if (config.fail_at != 0 && op.sequence == config.fail_at && is_chosen(comm))
     return core->fail(SUCL_ERROR_NATIVE, injected_code,
                       "the mock backend is configured to fail this operation",
                       "Remove the setting 'fail_at' of backend mock.");
@@ -234,6 +244,8 @@ sucl_status refuse(const sucl_backend_comm& comm, const sucl_operation& op) {
 sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_request** request) {
   return guarded(comm->state->core, [&]() -> sucl_status {
     if (const sucl_status status = refuse(*comm, *operation)) return status;
+    const std::uint64_t stuck_at = comm->state->config.stuck_at;
+    if (stuck_at != 0 && operation->sequence == stuck_at && is_chosen(*comm)) stay_inside();
     auto result = std::make_unique<sucl_request>();
     result->operation = *operation;
     result->ready = clock_type::now() + std::chrono::microseconds(comm->state->config.delay_us);

@@ -71,6 +71,7 @@ complaint read_one(std::string_view key, std::string_view value, settings& s) {
   if (key == "max_count") return read_number(key, value, any_number, s.max_count);
   if (key == "delay_us") return read_number(key, value, delays, s.delay_us);
   if (key == "fail_at") return read_number(key, value, any_number, s.fail_at);
+  if (key == "stuck_at") return read_number(key, value, any_number, s.stuck_at);
   if (key == "fail_rank") return read_number(key, value, rank_numbers, s.fail_rank);
   if (key == "fail_open") {
     s.fail_open = value;
@@ -78,7 +79,7 @@ complaint read_one(std::string_view key, std::string_view value, settings& s) {
   }
   return {"backend mock has no setting '" + std::string(key) + "'",
           "Its settings are: kinds, types, ops, memory, max_count, delay_us, fail_at, fail_rank, "
-          "fail_open, wrong."};
+          "fail_open, stuck_at, wrong."};
 }
 
 }  // namespace

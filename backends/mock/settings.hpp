@@ -22,6 +22,7 @@ struct settings {
   std::uint64_t delay_us = 0;   ///< least time between post and done
   std::uint64_t fail_at = 0;    ///< sequence number that fails; 0: none
   std::int64_t fail_rank = -1;  ///< the rank it fails on; -1: every rank
+  std::uint64_t stuck_at = 0;   ///< sequence number whose post() does not return on fail_rank
   std::uint64_t wrong = 0;      ///< bit k: results of kind k are corrupted
   std::string fail_open;        ///< refuse to open with this message
 };
