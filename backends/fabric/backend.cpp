@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 namespace sucl::fabric {
@@ -192,6 +193,7 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
 }
 
 void comm_destroy(sucl_backend_comm* comm) {
+  if (comm->is_in_use) return;  // what it has in flight may still end in it
   // What was given up may still come: no other may have its context.
   if (!comm->broken) comm->state->contexts.give_back(comm->context);
   delete comm;
@@ -298,9 +300,20 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
   });
 }
 
+// A thread may be inside of libfabric and not come back: version 1.17 has been seen to poll for
+// ever after a peer had been killed. Others have the lock for moments only.
 void abort(sucl_backend_comm* comm) {
-  const std::lock_guard hold(comm->endpoint->lock);
-  give_up(*comm);
+  constexpr std::chrono::milliseconds longest{100};
+  const auto until = clock_type::now() + longest;
+  std::unique_lock hold(comm->endpoint->lock, std::try_to_lock);
+  while (!hold && clock_type::now() < until) {
+    std::this_thread::yield();
+    hold.try_lock();
+  }
+  if (hold)
+    give_up(*comm);
+  else
+    comm->is_in_use = true;
 }
 
 sucl_backend& table() {

@@ -140,6 +140,7 @@ struct sucl_backend_comm {
   int size = 1;
   std::uint32_t context = 0;
   bool broken = false;            ///< after abort, or an error that leaves messages in flight
+  bool is_in_use = false;         ///< for good, by a thread that does not return from libfabric
   std::uint32_t collectives = 0;  ///< posted so far
   std::vector<fi_addr_t> peers;
   std::deque<self_message> own_sends, own_receives;
