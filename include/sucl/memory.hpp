@@ -141,6 +141,19 @@ constexpr bool can_receive() {
     return true;
 }
 
+/// Two ranges of elements `T`, of which an operation may write to the second.
+template <class T, class Send, class Recv>
+constexpr bool are_ranges() {
+  if constexpr (is_memory<Send> && can_receive<Recv>())
+    return is_range<Send> && is_range<Recv> && std::is_same_v<element_of<Recv>, T> &&
+           std::is_same_v<std::remove_cv_t<element_of<Send>>, T>;
+  else
+    return false;
+}
+
+/// Throws errc::invalid_count where a range has fewer elements than an operation reads or writes.
+SUCL_API void check_room(std::size_t needed, std::size_t elements, const char* side);
+
 template <class M>
 operand erase(M& memory) {
   return memory_traits<std::decay_t<M>>::erase(memory);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 namespace sucl {
@@ -35,6 +36,17 @@ SUCL_API void check_blocks(const void* memory, std::size_t blocks, std::size_t c
 SUCL_API void check_blocks(const void* memory, const sucl::counts& counts,
                            const sucl::counts& displs, std::size_t element_size, const char* side);
 
+/// Throws errc::invalid_count where a range has no room for so many blocks of a size.
+SUCL_API void check_neighbor_blocks(std::size_t blocks, std::size_t count, std::size_t elements,
+                                    const char* side);
+/// The size of a block where ranges have one for each destination and each source. Throws
+/// errc::invalid_count where they do not.
+SUCL_API std::size_t neighbor_block(std::size_t sent, std::size_t destinations,
+                                    std::size_t received, std::size_t sources);
+/// Throws errc::invalid_count for blocks that end beyond a range.
+SUCL_API void check_placed_blocks(const sucl::counts& counts, const sucl::counts& displs,
+                                  std::size_t elements, const char* side);
+
 /// The collectives of a neighborhood. Each sends one block to every destination and receives one
 /// from every source, in the order of the lists; blocks from no_rank are left unchanged. Every rank
 /// of the communicator calls them, in the same order; the counts of a block are the same on both of
@@ -42,6 +54,10 @@ SUCL_API void check_blocks(const void* memory, const sucl::counts& counts,
 /// `Derived` has `Result submit(group&, const events&)` and `const neighborhood& of()`.
 template <class Derived, class Result>
 class neighbor_operations {
+  template <class Send, class Recv>
+  using if_ranges = std::enable_if_t<is_memory<Send> &&
+                                     are_ranges<std::remove_cv_t<element_of<Send>>, Send, Recv>()>;
+
  public:
   using events = std::vector<::sycl::event>;
 
@@ -59,6 +75,21 @@ class neighbor_operations {
   Result alltoallv(const T* send, const sucl::counts& send_counts, const sucl::counts& send_displs,
                    T* recv, const sucl::counts& recv_counts, const sucl::counts& recv_displs,
                    const events& deps = {});
+
+  /// @name The same on ranges of elements: std::vector, std::span and the like
+  /// Their sizes are checked (errc::invalid_count). allgather sends all that `send` has; alltoall
+  /// sends blocks of one size, which all elements of `send` are, or, without destinations, receives
+  /// such into all of `recv`.
+  /// @{
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  Result allgather(const Send& send, Recv&& recv, const events& deps = {});
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  Result alltoall(const Send& send, Recv&& recv, const events& deps = {});
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  Result alltoallv(const Send& send, const sucl::counts& send_counts,
+                   const sucl::counts& send_displs, Recv&& recv, const sucl::counts& recv_counts,
+                   const sucl::counts& recv_displs, const events& deps = {});
+  /// @}
 
   /// A buffer, block or range of elements for each neighbour: `sends[i]` to destination i, and
   /// `recvs[j]` from source j. Blocks of one buffer make a halo exchange without packing by hand.
@@ -189,6 +220,34 @@ Result neighbor_operations<Derived, Result>::alltoallv(
   for (std::size_t i = 0; i < send_counts.size(); ++i)
     messages.send(send + send_displs[i], send_counts[i], of.to()[i].rank, of.to()[i].tag);
   return self().submit(messages, deps);
+}
+
+template <class Derived, class Result>
+template <class Send, class Recv, class>
+Result neighbor_operations<Derived, Result>::allgather(const Send& send, Recv&& recv,
+                                                       const events& deps) {
+  check_neighbor_blocks(self().of().from().size(), send.size(), recv.size(), "receive");
+  return allgather(send.data(), recv.data(), send.size(), deps);
+}
+
+template <class Derived, class Result>
+template <class Send, class Recv, class>
+Result neighbor_operations<Derived, Result>::alltoall(const Send& send, Recv&& recv,
+                                                      const events& deps) {
+  const std::size_t to = self().of().to().size(), from = self().of().from().size();
+  const std::size_t count = neighbor_block(send.size(), to, recv.size(), from);
+  return alltoall(send.data(), recv.data(), count, deps);
+}
+
+template <class Derived, class Result>
+template <class Send, class Recv, class>
+Result neighbor_operations<Derived, Result>::alltoallv(
+    const Send& send, const sucl::counts& send_counts, const sucl::counts& send_displs, Recv&& recv,
+    const sucl::counts& recv_counts, const sucl::counts& recv_displs, const events& deps) {
+  check_placed_blocks(send_counts, send_displs, send.size(), "send");
+  check_placed_blocks(recv_counts, recv_displs, recv.size(), "receive");
+  return alltoallv(send.data(), send_counts, send_displs, recv.data(), recv_counts, recv_displs,
+                   deps);
 }
 
 template <class Derived, class Result>

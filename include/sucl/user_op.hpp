@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,13 @@ SUCL_API ::sycl::event reduce_by(const communicator& comm, const erased_op& o,
 SUCL_API ::sycl::event sum_scaled(const communicator& comm, const erased_op& scale,
                                   const user_reduction& r, const std::vector<::sycl::event>& deps);
 
+/// Throws errc::invalid_count where ranges have no room for shares of these counts, or for one
+/// block for each rank.
+SUCL_API void check_shares(const communicator& comm, const sucl::counts& counts, std::size_t sent,
+                           std::size_t received);
+SUCL_API void check_blocks_of_ranks(const communicator& comm, std::size_t block,
+                                    std::size_t elements, const char* side);
+
 }  // namespace detail
 
 /// A reduction of the program's own: any associative function of two elements of any trivially
@@ -69,6 +77,9 @@ SUCL_API ::sycl::event sum_scaled(const communicator& comm, const erased_op& sca
 /// the default floating-point mode, whichever thread calls it.
 template <class T>
 class user_op {
+  template <class Send, class Recv>
+  using if_ranges = std::enable_if_t<detail::are_ranges<T, Send, Recv>()>;
+
  public:
   using events = std::vector<::sycl::event>;
 
@@ -121,6 +132,42 @@ class user_op {
   }
   /// @}
 
+  /// @name The same on ranges of elements: std::vector, std::span and the like
+  /// As many elements as `send` has; their sizes are checked (errc::invalid_count). `recv` counts
+  /// on ranks that receive only.
+  /// @{
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  ::sycl::event allreduce(const communicator& comm, const Send& send, Recv&& recv,
+                          const events& deps = {}) const {
+    detail::check_room(send.size(), recv.size(), "receive");
+    return allreduce(comm, send.data(), recv.data(), send.size(), deps);
+  }
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  ::sycl::event reduce(const communicator& comm, const Send& send, Recv&& recv, int root,
+                       const events& deps = {}) const {
+    if (comm.rank() == root) detail::check_room(send.size(), recv.size(), "receive");
+    return reduce(comm, send.data(), recv.data(), send.size(), root, deps);
+  }
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  ::sycl::event reduce_scatter(const communicator& comm, const Send& send, Recv&& recv,
+                               const counts& counts, const events& deps = {}) const {
+    detail::check_shares(comm, counts, send.size(), recv.size());
+    return reduce_scatter(comm, send.data(), recv.data(), counts, deps);
+  }
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  ::sycl::event scan(const communicator& comm, const Send& send, Recv&& recv,
+                     const events& deps = {}) const {
+    detail::check_room(send.size(), recv.size(), "receive");
+    return scan(comm, send.data(), recv.data(), send.size(), deps);
+  }
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  ::sycl::event exscan(const communicator& comm, const Send& send, Recv&& recv,
+                       const events& deps = {}) const {
+    detail::check_room(send.size(), recv.size(), "receive");
+    return exscan(comm, send.data(), recv.data(), send.size(), deps);
+  }
+  /// @}
+
   /// One value of each rank, combined, on every rank. Blocks.
   T allreduce(const communicator& comm, const T& value) const {
     T result = value;
@@ -144,6 +191,9 @@ class user_op {
 /// The rules are those of detail::operations with op::sum. The factor is this rank's.
 template <class T>
 class scaled_sum {
+  template <class Send, class Recv>
+  using if_ranges = std::enable_if_t<detail::are_ranges<T, Send, Recv>()>;
+
  public:
   using events = std::vector<::sycl::event>;
 
@@ -182,6 +232,29 @@ class scaled_sum {
                                      std::size_t count, const events& deps = {}) const {
     return go(comm, kind::reduce_scatter_block, send, recv, count, 0, deps);
   }
+
+  /// @name The same on ranges of elements, as those of a user_op
+  /// @{
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  ::sycl::event allreduce(const communicator& comm, const Send& send, Recv&& recv,
+                          const events& deps = {}) const {
+    detail::check_room(send.size(), recv.size(), "receive");
+    return allreduce(comm, send.data(), recv.data(), send.size(), deps);
+  }
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  ::sycl::event reduce(const communicator& comm, const Send& send, Recv&& recv, int root,
+                       const events& deps = {}) const {
+    if (comm.rank() == root) detail::check_room(send.size(), recv.size(), "receive");
+    return reduce(comm, send.data(), recv.data(), send.size(), root, deps);
+  }
+  /// The block is as long as `recv`; `send` has one for each rank.
+  template <class Send, class Recv, class = if_ranges<Send, Recv>>
+  ::sycl::event reduce_scatter_block(const communicator& comm, const Send& send, Recv&& recv,
+                                     const events& deps = {}) const {
+    detail::check_blocks_of_ranks(comm, recv.size(), send.size(), "send");
+    return reduce_scatter_block(comm, send.data(), recv.data(), recv.size(), deps);
+  }
+  /// @}
 
  private:
   ::sycl::event go(const communicator& comm, kind k, const T* send, T* recv, std::size_t count,

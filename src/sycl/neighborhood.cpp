@@ -139,6 +139,31 @@ void detail::check_blocks(const void* memory, const sucl::counts& counts,
   check_blocks(memory, 1, end, element_size, side);
 }
 
+void detail::check_neighbor_blocks(std::size_t blocks, std::size_t count, std::size_t elements,
+                                   const char* side) {
+  check_room(base::product(blocks, count), elements, side);
+}
+
+std::size_t detail::neighbor_block(std::size_t sent, std::size_t destinations, std::size_t received,
+                                   std::size_t sources) {
+  const std::size_t blocks = destinations > 0 ? destinations : sources;
+  const std::size_t elements = destinations > 0 ? sent : received;
+  if (blocks == 0) return 0;
+  if (elements % blocks != 0)
+    base::fail(errc::invalid_count,
+               std::to_string(elements) + " elements are no whole number for each of " +
+                   std::to_string(blocks) + " neighbours",
+               "Pass a range with as many blocks as neighbours, or use alltoallv");
+  check_neighbor_blocks(sources, elements / blocks, received, "receive");
+  return elements / blocks;
+}
+
+void detail::check_placed_blocks(const sucl::counts& counts, const sucl::counts& displs,
+                                 std::size_t elements, const char* side) {
+  for (std::size_t i = 0; i < counts.size() && i < displs.size(); ++i)
+    if (counts[i] > 0) check_room(base::sum(displs[i], counts[i]), elements, side);
+}
+
 neighborhood::neighborhood(const communicator& comm, const std::vector<int>& sources,
                            const std::vector<int>& destinations)
     : m_communicator(comm.dup()),

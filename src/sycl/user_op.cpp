@@ -24,6 +24,29 @@
 #include <optional>
 
 namespace sucl {
+
+void detail::check_room(std::size_t needed, std::size_t elements, const char* side) {
+  if (elements < needed)
+    base::fail(errc::invalid_count,
+               std::string("the ") + side + " range has " + std::to_string(elements) +
+                   " elements, and " + std::to_string(needed) + " are needed",
+               "Pass a range that is long enough");
+}
+
+void detail::check_shares(const communicator& comm, const sucl::counts& counts, std::size_t sent,
+                          std::size_t received) {
+  std::uint64_t all = 0;
+  for (const std::size_t n : counts) all = base::sum(all, n);
+  check_room(all, sent, "send");
+  const auto rank = static_cast<std::size_t>(comm.rank());
+  if (rank < counts.size()) check_room(counts[rank], received, "receive");
+}
+
+void detail::check_blocks_of_ranks(const communicator& comm, std::size_t block,
+                                   std::size_t elements, const char* side) {
+  check_room(base::product(block, static_cast<std::size_t>(comm.size())), elements, side);
+}
+
 namespace {
 
 #ifdef SYCL_IMPLEMENTATION_ACPP

@@ -4,6 +4,8 @@
 // Collectives between neighbours, on grids and other graphs.
 #include "ranks/fixture.hpp"
 
+#include <span>
+
 namespace sucl::testing {
 namespace {
 
@@ -101,6 +103,31 @@ TEST_F(neighborhoods, exchange_blocks_of_a_buffer) {
     EXPECT_EQ(f[k][0], at(left, k, n - 2));
     EXPECT_EQ(f[k][n - 1], at(right, k, 1));
   }
+}
+
+TEST_F(neighborhoods, take_ranges_and_check_their_sizes) {
+  const int next = (rank + 1) % size, last = (rank + size - 1) % size;
+  auto ring = neighborhood::grid(world, {size}, {true});
+  const std::vector<int> mine{rank, -rank};
+  std::vector<int> got(4, -1);
+  ring.allgather(mine, got).wait();
+  EXPECT_EQ(got, (std::vector<int>{last, -last, next, -next}));
+  ring.blocking().alltoall(std::vector<int>{2 * rank, 2 * rank + 1}, std::span(got.data(), 2));
+  EXPECT_EQ(got[0], 2 * last + 1);
+  EXPECT_EQ(got[1], 2 * next);
+  const counts one{1, 1}, displs{1, 0};
+  ring.alltoallv(mine, one, displs, got, one, displs).wait();
+  EXPECT_EQ(got[1], last);
+  EXPECT_EQ(got[0], -next);
+
+  std::vector<int> three(3);
+  const auto refused = [](const auto& call) { expect_error(errc::invalid_count, call); };
+  refused([&] { (void)ring.allgather(mine, three); });
+  refused([&] { (void)ring.alltoall(three, got); });
+  refused([&] { (void)ring.alltoall(got, three); });
+  refused([&] { (void)ring.alltoallv(mine, one, {2, 0}, got, one, displs); });
+  refused([&] { (void)ring.alltoallv(mine, one, displs, three, one, {3, 0}); });
+  world.blocking().barrier();
 }
 
 TEST_F(neighborhoods, that_do_not_fit_are_refused_on_every_rank) {

@@ -5,6 +5,7 @@
 #include "ranks/fixture.hpp"
 
 #include <cmath>
+#include <span>
 
 namespace sucl::testing {
 namespace {
@@ -174,6 +175,40 @@ TEST(user_op, refuse_counts_that_do_not_fit) {
     (void)larger.reduce_scatter(j.world, mine.data(), got.data(),
                                 counts(static_cast<std::size_t>(j.world.size()) + 1, 1));
   });
+  j.world.blocking().barrier();
+}
+
+TEST(user_op, take_ranges_and_check_their_sizes) {
+  auto& j = fixture();
+  const int rank = j.world.rank(), size = j.world.size();
+  const auto ranks = static_cast<std::size_t>(size);
+  const user_op<int> larger([](int a, int b) { return a > b ? a : b; });
+  const std::vector<int> mine(5, rank);
+  std::vector<int> got(5, -1), none;
+  larger.allreduce(j.world, mine, got).wait();
+  EXPECT_EQ(got, std::vector<int>(5, size - 1));
+  larger.reduce(j.world, mine, rank == size - 1 ? got : none, size - 1).wait();
+  larger.scan(j.world, mine, got).wait();
+  EXPECT_EQ(got, mine);
+  larger.exscan(j.world, mine, got).wait();
+  EXPECT_EQ(got, std::vector<int>(5, std::max(rank - 1, 0)));
+  const std::vector<int> shares(2 * ranks, rank);
+  larger.reduce_scatter(j.world, shares, got, counts(ranks, 2)).wait();
+  EXPECT_EQ(got[0], size - 1);
+  const scaled_sum<int> doubled(2);
+  doubled.reduce_scatter_block(j.world, std::vector<int>(ranks, 1), std::span(got.data(), 1))
+      .wait();
+  EXPECT_EQ(got[0], 2 * size);
+
+  std::vector<int> four(4);
+  const auto refused = [](const auto& call) { expect_error(errc::invalid_count, call); };
+  refused([&] { (void)larger.allreduce(j.world, mine, four); });
+  refused([&] { (void)larger.scan(j.world, mine, four); });
+  refused([&] { (void)larger.exscan(j.world, mine, four); });
+  refused([&] { (void)larger.reduce(j.world, mine, four, rank); });
+  refused([&] { (void)larger.reduce_scatter(j.world, mine, got, counts(ranks, 6)); });
+  refused([&] { (void)doubled.allreduce(j.world, mine, four); });
+  refused([&] { (void)doubled.reduce_scatter_block(j.world, none, got); });
   j.world.blocking().barrier();
 }
 
