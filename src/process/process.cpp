@@ -147,7 +147,7 @@ void process::begin(int* argc, char*** argv, problem wrong) {
   }
   m_record.begin(m_key, m_rank, m_size, m_settings.record.folder, m_public);
   show_to_local_ranks();
-  if (m_settings.watchdog.timeout.count() > 0 && m_size > 1) m_progress_thread.watch();
+  if (m_settings.watchdog.timeout.count() > 0 && m_size > 1) m_watch_thread.watch();
 }
 
 void process::load_tuning() {
@@ -353,10 +353,10 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
       polled.get(), [object = std::move(object)](communicator* ends) mutable {
         end_or_postpone([ends, kept = std::move(object)] { ends->end(); });
       });
-  if (c->compares_calls()) m_progress_thread.compare_calls();
+  if (c->compares_calls()) m_watch_thread.compare_calls();
   if (c->agreement().compares()) start_call_polling();
-  if (m_public && c->size() > 1 && has_own_thread()) m_progress_thread.search_circles();
-  if (may_fail && m_threads != threading::callers) m_progress_thread.watch();
+  if (m_public && c->size() > 1 && has_own_thread()) m_watch_thread.search_circles();
+  if (may_fail && m_threads != threading::callers) m_watch_thread.watch();
   // The SYCL runtime has started by now.
   [[maybe_unused]] static const bool watched = m_public && (watch_exit(), true);
   std::lock_guard lock(m_mutex);
@@ -367,8 +367,10 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
 }
 
 void process::start_call_polling() {
-  if (has_own_thread()) return m_progress_thread.watch();
-  if (!m_caller_watchdog) m_caller_watchdog = std::make_unique<watchdog>(*this);
+  if (has_own_thread()) return m_watch_thread.watch();
+  if (!m_caller_watchdog)
+    m_caller_watchdog = std::make_unique<watchdog>(
+        *this, [this](const auto& each) { for_each_communicator(each); });
   m_polls_in_calls = true;
 }
 
@@ -387,7 +389,7 @@ void process::poll_now() {
   if (m_polls_in_calls)
     m_poll_now = true;
   else
-    m_progress_thread.poll_now();
+    m_watch_thread.poll_now();
 }
 
 // For something new: of the whole job, or of a part. `call`: what the program has called.
@@ -518,6 +520,7 @@ void process::shut_down() {
   end_communicators();
   report_at_exit();
   m_shown.reset();
+  m_watch_thread.stop();  // it wakes the other one
   m_progress_thread.stop();
   if (m_registry) m_registry->close();
   if (m_everyone && !m_finalize_barrier) m_control->group_free(m_everyone);

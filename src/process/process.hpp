@@ -13,6 +13,7 @@
 #include "core/failure/finalize_barrier.hpp"
 #include "core/failure/setup_steps.hpp"
 #include "core/support/forked.hpp"
+#include "core/watch/watch_thread.hpp"
 #include "process/end_comparison.hpp"
 #include "process/progress_thread.hpp"
 #include "tune/table/table.hpp"
@@ -185,6 +186,7 @@ class SUCL_CORE_API process final : public process_context,
   std::shared_ptr<end_comparison> m_ends;  ///< of all ranks of the process
   std::shared_ptr<mpi_end> m_at_mpi_end;   ///< where the program finalises MPI after this has ended
   progress_thread m_progress_thread{*this};
+  watch_thread m_watch_thread{*this, [this](const auto& each) { for_each_communicator(each); }};
   std::optional<local_rank_entry> m_shown;      ///< to other ranks of the process
   std::unique_ptr<watchdog> m_caller_watchdog;  ///< where MPI must not be called by that thread
   std::atomic<bool> m_polling{false};           ///< a thread uses it

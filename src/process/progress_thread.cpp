@@ -2,7 +2,6 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "process/progress_thread.hpp"
 
-#include "base/log.hpp"
 #include "base/threads/blocked_signals.hpp"
 #include "base/threads/thread_state.hpp"
 #include "core/support/backoff.hpp"
@@ -11,17 +10,10 @@
 
 #include <pthread.h>
 
-#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace sucl::core {
-namespace {
-
-using namespace std::chrono_literals;
-
-constexpr auto watch_period = 20ms;
-
-}  // namespace
 
 void progress_thread::start_locked() {
   if (m_thread.joinable() || m_stop) return;
@@ -44,42 +36,6 @@ void progress_thread::wake(communicator& c) {
   m_work.notify_one();
 }
 
-void progress_thread::watch() {
-  std::lock_guard lock(m_mutex);
-  if (m_watchdog) return;
-  if (!m_circles) m_circles = std::make_unique<circle_search>(m_process);
-  m_watchdog = std::make_unique<watchdog>(m_process, m_circles.get());
-  start_locked();
-  m_work.notify_one();
-}
-
-void progress_thread::compare_calls() {
-  std::lock_guard lock(m_mutex);
-  if (std::exchange(m_compares, true)) return;
-  start_locked();
-  m_notified = true;  // from now on it does not sleep for good
-  m_work.notify_one();
-}
-
-void progress_thread::search_circles() {
-  std::lock_guard lock(m_mutex);
-  if (std::exchange(m_searches, true)) return;
-  if (!m_circles) m_circles = std::make_unique<circle_search>(m_process);
-  m_self_waits = std::make_unique<self_wait_search>(m_process);
-  start_locked();
-  m_notified = true;
-  m_work.notify_one();
-}
-
-void progress_thread::poll_now() {
-  if (m_poll_now.exchange(true)) return;
-  {
-    const std::lock_guard lock(m_mutex);
-    m_notified = true;
-  }
-  m_work.notify_one();
-}
-
 void progress_thread::stop() {
   if (forked()) return;  // the thread is the parent's
   {
@@ -93,49 +49,11 @@ void progress_thread::stop() {
 // Collects newly woken communicators, sleeping if there is nothing at all to do. False to end.
 bool progress_thread::take_work(std::vector<std::shared_ptr<communicator>>& active) {
   std::unique_lock lock(m_mutex);
-  const auto called = [this] {
-    return m_stop || !m_woken.empty() || std::exchange(m_notified, false);
-  };
-  if (active.empty()) {
-    if (m_watchdog || m_compares)
-      m_work.wait_for(lock, watch_period, called);
-    else if (m_searches)
-      m_work.wait_for(lock, circle_search::period, called);
-    else
-      m_work.wait(lock, called);
-  }
+  if (active.empty()) m_work.wait(lock, [this] { return m_stop || !m_woken.empty(); });
   active.insert(active.end(), std::make_move_iterator(m_woken.begin()),
                 std::make_move_iterator(m_woken.end()));
   m_woken.clear();
   return !m_stop;
-}
-
-void progress_thread::search_waits(clock::time_point now) {
-  if (m_circles->poll(now)) watch();
-  const auto calls = m_circles->long_calls(now);
-  for (const auto& found : m_self_waits->poll(calls, now, m_circles->quiet())) {
-    // The thread that waits may call for another rank as soon as it has the error.
-    for (const auto& c : found.siblings) c->fail_all(info_of(found.why));
-    m_watchdog->fail(found.in, found.why);
-  }
-}
-
-// What has to be looked at now and then, whatever is under way.
-void progress_thread::poll_all(std::vector<std::shared_ptr<communicator>>& active) {
-  const auto now = clock::now();
-  if (m_searches && now - m_last_search >= circle_search::period) {
-    m_last_search = now;
-    search_waits(now);
-  }
-  if (!m_watchdog && !m_compares) return;
-  if (!m_poll_now.exchange(false) && now - m_last_poll < watch_period) return;
-  m_last_poll = now;
-  if (m_watchdog) m_watchdog->poll(now);
-  if (!m_compares) return;
-  m_process.for_each_communicator([&](const std::shared_ptr<communicator>& c) {
-    if (c->compares_calls() && c->compare_calls() && !c->exchange_queued(true))
-      active.push_back(c);  // its progress gives up what waits for them
-  });
 }
 
 // It may hold the last reference to a communicator for a moment.
@@ -167,7 +85,6 @@ void progress_thread::loop() {
       active[i] = std::move(active.back());
       active.pop_back();
     }
-    poll_all(active);
     rest.after(finished + (active.empty() ? 1 : 0));
   }
 }

@@ -5,12 +5,9 @@
 /// The progress thread: operations move on while their callers compute.
 #pragma once
 
-#include "core/deadlock/self_wait.hpp"
-#include "process/watchdog.hpp"
-
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -32,14 +29,6 @@ class progress_thread {
 
   /// A communicator has work. Any thread; starts the thread when it is first needed.
   void wake(communicator& c);
-  /// Starts the thread for the watchdog, which needs it also while nothing is in flight here.
-  void watch();
-  /// Starts the thread to compare now and then what ranks have had kernels do.
-  void compare_calls();
-  /// Starts the thread to check now and then whether a call waits for long, and then why.
-  void search_circles();
-  /// Has the watchdog poll now. Any thread.
-  void poll_now();
   /// Ends the thread. Not from the thread itself.
   void stop();
   /// As of base::this_thread_number(); 0: it has not begun.
@@ -48,8 +37,6 @@ class progress_thread {
  private:
   void start_locked();
   void loop();
-  void search_waits(std::chrono::steady_clock::time_point now);
-  void poll_all(std::vector<std::shared_ptr<communicator>>& active);
   bool take_work(std::vector<std::shared_ptr<communicator>>& active);
 
   process& m_process;
@@ -58,13 +45,7 @@ class progress_thread {
   std::vector<std::shared_ptr<communicator>> m_woken;
   std::thread m_thread;
   std::atomic<std::int32_t> m_number{0};
-  std::unique_ptr<circle_search> m_circles;
-  std::unique_ptr<self_wait_search> m_self_waits;
-  std::unique_ptr<watchdog> m_watchdog;
-  std::chrono::steady_clock::time_point m_last_poll, m_last_search;
-  bool m_compares = false, m_searches = false, m_notified = false;
   bool m_stop = false;
-  std::atomic<bool> m_poll_now{false};
 };
 
 }  // namespace sucl::core

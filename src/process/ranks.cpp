@@ -102,16 +102,16 @@ void process::begin_as_rank(const process& owner, rank_start&& from) {
   m_compares_calls = m_size > 1 && !m_settings.layers.validate;
   m_ends = owner.m_ends;
   m_compares_ends = owner.m_public;
-  if (m_settings.watchdog.timeout.count() > 0) m_progress_thread.watch();
+  if (m_settings.watchdog.timeout.count() > 0) m_watch_thread.watch();
 }
 
 void process::show_to_local_ranks() {
-  m_shown.emplace(
-      local_rank{this,
-                 [this](const std::function<void(const std::shared_ptr<communicator>&)>& each) {
-                   for_each_communicator(each);
-                 },
-                 [this] { return m_progress_thread.number(); }});
+  m_shown.emplace(local_rank{
+      this,
+      [this](const std::function<void(const std::shared_ptr<communicator>&)>& each) {
+        for_each_communicator(each);
+      },
+      [this] { return std::vector{m_progress_thread.number(), m_watch_thread.number()}; }});
 }
 
 void process::end_ranks(const std::function<void(process&)>& how) {

@@ -9,6 +9,7 @@
 //   unaware RANK   a survivor waits for another survivor, which has heard of the death already
 //   events RANK    operations that return events are in flight
 //   half           one of two communicators loses a rank, the other one goes on
+//   stuck RANK     and rank 1 then enters a call of a library that never returns
 //   stopped        the last rank is stopped, which is no death; then it goes on
 //   well           no rank has died
 //   left RANK      that rank has ended its runtime
@@ -240,6 +241,21 @@ void lose_half(sucl::communicator world) {
   check_all(world, {1, 2, 3}, own);
 }
 
+// The configuration has the mock backend never return from call 40 of rank 1.
+void lose_while_stuck(sucl::communicator world, int victim) {
+  const int own = world.rank(), size = world.size();
+  for (int call = 1; call < 40; ++call) world.blocking().barrier();
+  if (own == victim) kill(getpid(), SIGKILL);
+  const auto info = failure_of([&] { world.blocking().barrier(); });
+  expect(own != 1 && is_lost(info), "the loss: " + info.message);
+  const auto left = without(size, {victim, 1});
+  sucl::communicator now = world.shrink();
+  while (now.size() > static_cast<int>(left.size()))
+    if (failure_of([&] { now.blocking().barrier(); }).code != sucl::errc::success)
+      now = now.shrink();
+  check_all(now, left, own);
+}
+
 void stop_and_go_on(sucl::communicator world) {
   const int own = world.rank(), last = world.size() - 1;
   std::vector<int> processes(static_cast<std::size_t>(world.size()));
@@ -446,6 +462,7 @@ void run(sucl::runtime& rt, const std::string& what) {
   if (what == "unaware") lose_unaware(world, number(1));
   if (what == "events") lose_with_events(world, number(1));
   if (what == "half") lose_half(world);
+  if (what == "stuck") lose_while_stuck(world, number(1));
   if (what == "stopped") stop_and_go_on(world);
   if (what == "well") shrink_well(world);
   if (what == "left") leave(rt, world, number(1));

@@ -272,6 +272,17 @@ void communicator::fail_everywhere(const error_info& info) {
 
 communicator::status communicator::snapshot() {
   const auto lock = m_queue.lock();
+  return locked_snapshot();
+}
+
+std::optional<communicator::status> communicator::try_snapshot() {
+  constexpr auto moment = std::chrono::milliseconds(1);
+  const auto lock = m_queue.try_lock_for(moment);
+  if (!lock) return std::nullopt;
+  return locked_snapshot();
+}
+
+communicator::status communicator::locked_snapshot() {
   status s = m_queue.snapshot();
   m_streams.add_to(s);
   return s;

@@ -253,6 +253,8 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   // For the watchdog: what is known of this rank's progress.
   using status = progress_status;
   status snapshot();
+  /// None where another thread has the lock, and does not give it back for a moment.
+  std::optional<status> try_snapshot();
   /// Keeps the control group, and with it the communicator, from ending meanwhile.
   std::unique_lock<std::mutex> hold_control_group() { return std::unique_lock(m_control_mutex); }
   sucl_group* control_group() const { return m_context.group; }
@@ -267,6 +269,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   sucl_group* split_group(int colour, int key);
   std::shared_ptr<communicator> make_part(int colour, int key, bool flat);
   void read_published_diagnosis();
+  status locked_snapshot();
   bool may_free(arrival call, const void* memory);
   void show_end(const communicator_end& e);
   void give_up_to_shrink();

@@ -82,7 +82,7 @@ class SUCL_CORE_API process_context {
   virtual void notify_failure(communicator& c, const diagnosis& why) = 0;
   /// Reports to the ranks that do not see what this one publishes how it has ended a communicator.
   virtual void notify_end(communicator& c, const communicator_end& e) = 0;
-  /// Has the progress thread poll control messages now.
+  /// Has the watch thread poll control messages now.
   virtual void poll_now() = 0;
   /// MPI may still be busy with an operation that was given up, and other ranks may request the
   /// cause.

@@ -59,7 +59,7 @@ bool lacks_call(process_context& rank, communicator& c, const circle_message& m)
 /// rank that gets back what it has sent is part of a circle. Only ranks that have waited in one
 /// call for seconds take part, so it costs nothing before. Another thread may still make the call
 /// that is missing, so the circle is no error: the lowest of its ranks prints it, once. The
-/// progress thread alone.
+/// watch thread alone.
 ///
 /// A rank waits for an event, too, if the thread that has called the operation is blocked in a wait
 /// for another thread, the process does next to nothing, and no other operation of the rank can

@@ -149,7 +149,7 @@ auto key_of(const record_entry& e) {
 }
 
 // Threads of SuCL's that call nothing of the program. What others are named after the one that has
-// made them, so a progress thread, which calls into SYCL, is known by its number.
+// made them, so threads that call into SYCL are known by their numbers.
 bool serves_control_plane(std::int32_t thread) {
   constexpr std::array names{"sucl-tcp", "sucl-setup", "sucl-requests"};
   const std::string name = base::name_of_thread(thread);
@@ -176,7 +176,8 @@ std::optional<self_wait_search::stillness> self_wait_search::look() const {
   stillness s;
   std::set<std::int32_t> excepted;
   for (const local_rank& r : g_local_ranks) {
-    if (const std::int32_t own = r.progress_thread(); own != 0) excepted.insert(own);
+    for (const std::int32_t own : r.own_threads())
+      if (own != 0) excepted.insert(own);
     flight_recorder& record = r.context->record();
     if (!record.memory()) return std::nullopt;
     for (std::size_t i = 0; i < record.memory()->entries.size(); ++i) {

@@ -31,8 +31,8 @@ struct local_rank {
   process_context* context = nullptr;
   /// Calls it for each communicator of the rank.
   std::function<void(const std::function<void(const std::shared_ptr<communicator>&)>&)> each;
-  /// The thread that makes its progress; 0: none.
-  std::function<std::int32_t()> progress_thread;
+  /// The threads of SuCL that work for it, and call into SYCL; 0: none.
+  std::function<std::vector<std::int32_t>()> own_threads;
 };
 
 /// A rank is known to those of its process from the constructor to the destructor.
@@ -47,7 +47,7 @@ class local_rank_entry {
   const process_context* m_of;
 };
 
-/// The search of one rank, by its progress thread.
+/// The search of one rank, by its watch thread.
 ///
 /// Another thread may always make the call that is missing, unless there is none that could: twice
 /// in a row all threads of the process but SuCL's own and those in such calls sleep until another

@@ -498,6 +498,16 @@ const op_request* issue_queue::oldest() const {
   return ready ? m_waiting.front() : nullptr;
 }
 
+issue_queue::held_lock issue_queue::try_lock_for(std::chrono::nanoseconds time) {
+  const auto until = clock::now() + time;
+  held_lock lock = try_lock();
+  while (!lock && clock::now() < until) {
+    sched_yield();
+    lock = try_lock();
+  }
+  return lock;
+}
+
 progress_status issue_queue::snapshot() {
   progress_status s;
   s.posted = m_posted;

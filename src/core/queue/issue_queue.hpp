@@ -121,6 +121,8 @@ class SUCL_CORE_API issue_queue {
 
   held_lock lock() { return held_lock(m_mutex); }
   held_lock try_lock() { return held_lock(m_mutex, std::try_to_lock); }
+  /// Tries again and again, as a thread may have it nearly all the time but not for ever.
+  held_lock try_lock_for(std::chrono::nanoseconds time);
 
   // The rest with the lock.
 

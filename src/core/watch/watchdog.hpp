@@ -5,27 +5,33 @@
 /// Turns a hang or a death into an error on every rank that names the operation and the culprits.
 #pragma once
 
+#include "core/communicator/communicator.hpp"
 #include "core/deadlock/circle_search.hpp"
 #include "core/failure/peer_processes.hpp"
-#include "process/call_comparison.hpp"
+#include "core/watch/call_comparison.hpp"
 
 #include <sucl/abi/bootstrap.h>
 #include <sucl/error.hpp>
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sucl::core {
 
-class communicator;
-class process;
+class process_context;
 
-/// Runs on the progress thread while SUCL_TIMEOUT is set, where devices are asked for errors of
+/// Calls it for each communicator of a process that exists, also while it ends.
+using each_communicator =
+    std::function<void(const std::function<void(const std::shared_ptr<communicator>&)>&)>;
+
+/// Runs on the watch thread while SUCL_TIMEOUT is set, where devices are asked for errors of
 /// kernels, and once a call has waited for long: without SUCL_TIMEOUT it does only that, reads
 /// those of other ranks and searches for circles of ranks that wait for each other.
 ///
@@ -34,16 +40,22 @@ class process;
 /// last collective has a lower number have not arrived; ranks that do not answer within the grace
 /// time are stopped, dead or unreachable, and on the own host the process table tells which. The
 /// diagnosis is sent to all, so that every rank that still runs fails with the same message.
+///
+/// A thread that is inside a backend may have the communicator's lock and never come back, as where
+/// a library below waits for a process that has died. Then nothing here waits for the lock. Once a
+/// member has died or failed and the lock stays taken, the process ends.
 class watchdog {
  public:
+  using time_point = std::chrono::steady_clock::time_point;
+
   /// `circles`: null, or what gets its messages sent and read, and stays.
-  explicit watchdog(process& owner, circle_search* circles = nullptr)
-      : m_process(owner), m_circles(circles) {}
+  watchdog(process_context& owner, each_communicator each, circle_search* circles = nullptr)
+      : m_process(owner), m_each(std::move(each)), m_circles(circles) {}
   watchdog(const watchdog&) = delete;
   watchdog& operator=(const watchdog&) = delete;
 
   /// One poll at all communicators. Never waits.
-  void poll(std::chrono::steady_clock::time_point now);
+  void poll(time_point now);
 
   /// Fails a communicator on all ranks.
   void fail(const std::shared_ptr<communicator>& c, const diagnosis& why);
@@ -67,35 +79,60 @@ class watchdog {
     std::vector<int> peers;      ///< of a message
     bool on_stream = false;
     bool is_asked = false;  ///< by a thread that gives up nothing
-    std::chrono::steady_clock::time_point deadline;
+    time_point deadline;
     std::vector<answer> answers;
+  };
+  // The kinds of call_message come after these.
+  enum class message_kind : std::uint32_t {
+    query = 1,
+    answer,
+    diagnosis,
+    end,
+    circle,
+    of_calls = 16
+  };
+  struct control_message {
+    message_kind what;
+    // diagnosis: errc; answer: 1 if commands of the program stand before it; end: its manner
+    std::int32_t code;
+    // query: of the operation; answer: of the last one posted; of_replays; end: calls
+    std::uint64_t sequence;
+    std::uint64_t replays;  // end
+    char text[1024];        // diagnosis
   };
   struct watched {
     std::weak_ptr<communicator> who;
-    std::optional<std::chrono::steady_clock::time_point> gone_since;  ///< a peer, in good order
+    std::optional<communicator::status> state;  ///< in this poll; none: its lock is taken
+    int vain_polls = 0;                         ///< in a row that found it taken, perhaps for ever
+    std::vector<std::pair<int, control_message>> kept;  ///< received meanwhile
+    std::optional<time_point> gone_since;               ///< a peer, in good order
     std::unique_ptr<progress_query> open;
     bool failed = false;
-    std::optional<call_comparison> calls;  ///< of ranks on several nodes
-    std::optional<std::chrono::steady_clock::time_point> mismatch_reported;  ///< when
+    std::optional<call_comparison> calls;         ///< of ranks on several nodes
+    std::optional<time_point> mismatch_reported;  ///< when
     std::string mismatch;
   };
 
-  void poll_communicator(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
-  void read_messages(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
-  enum class message_kind : std::uint32_t;
-  struct control_message;
+  struct obstacle {
+    int polls = 0;  ///< to wait for
+    std::optional<diagnosis> why;
+  };
+
+  void poll_communicator(communicator& c, watched& w, time_point now);
+  void read_messages(communicator& c, watched& w, time_point now);
   static void notify(const sucl_bootstrap& control, communicator& c, int rank,
                      const control_message& m);
-  void take(communicator& c, watched& w, int source, const control_message& m,
-            std::chrono::steady_clock::time_point now);
-  void end_if_stuck(communicator& c, const watched& w,
-                    std::chrono::steady_clock::time_point now) const;
-  void compare_calls(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
-  void report_mismatch(communicator& c, watched& w, const std::string& what,
-                       std::chrono::steady_clock::time_point now);
+  void take(communicator& c, watched& w, int source, const control_message& m, time_point now);
+  void take_kept(communicator& c, watched& w, time_point now);
+  obstacle obstacle_of(const communicator& c, const watched& w) const;
+  void end_if_taken_for_ever(communicator& c, watched& w) const;
+  void end_if_stuck(communicator& c, const watched& w, time_point now) const;
+  [[noreturn]] void end_process(const std::string& why) const;
+  void compare_calls(communicator& c, watched& w, time_point now);
+  void report_mismatch(communicator& c, watched& w, const std::string& what, time_point now);
   void apply_diagnosis(communicator& c, watched& w, const diagnosis& v);
-  void check_processes(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
-  void start_query(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
+  void check_processes(communicator& c, watched& w, time_point now);
+  void start_query(communicator& c, watched& w, time_point now);
   void conclude(communicator& c, watched& w);
   std::string reasons_of(const communicator& c, const progress_query& query,
                          std::vector<int>& late) const;
@@ -103,7 +140,8 @@ class watchdog {
   watched& watched_of(const std::shared_ptr<communicator>& c);
   void forget_ended();
 
-  process& m_process;
+  process_context& m_process;
+  each_communicator m_each;
   circle_search* m_circles;
   std::map<std::uint64_t, watched> m_watched;  ///< by communicator id
 };

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "process/call_comparison.hpp"
+#include "core/watch/call_comparison.hpp"
 
 #include "core/communicator/communicator.hpp"
 

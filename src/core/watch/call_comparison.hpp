@@ -36,7 +36,7 @@ struct call_message {
 /// One communicator's part of it. Rank 0 compares: every other rank reports to it the history of
 /// its last call, now and then. Where it differs from that of the same call on rank 0, that asks
 /// for the calls before, until it has the first one that differs, and then all ranks what they have
-/// called there. The progress thread alone.
+/// called there. The watch thread alone.
 class call_comparison {
  public:
   using time_point = std::chrono::steady_clock::time_point;

@@ -1,19 +1,21 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "process/watchdog.hpp"
+#include "core/watch/watchdog.hpp"
 
 #include "base/log.hpp"
 #include "core/communicator/communicator.hpp"
+#include "core/control/process_context.hpp"
 #include "core/operation/argument_comparison.hpp"
 #include "core/support/output.hpp"
-#include "process/process.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <string_view>
+#include <utility>
 
 namespace sucl::core {
 namespace {
@@ -27,32 +29,21 @@ constexpr auto grace_for_left = 500ms;
 // Others wait for ranks that differ, which ends once they get the error.
 constexpr auto time_to_come_out = 2s;
 
+// The same, counted in polls where the whole machine may have paused: about two and ten seconds.
+constexpr int polls_to_come_out = 100;
+constexpr int polls_after_recovery = 500;
+
 }  // namespace
-
-// The kinds of call_message come after these.
-enum class watchdog::message_kind : std::uint32_t {
-  query = 1,
-  answer,
-  diagnosis,
-  end,
-  circle,
-  of_calls = 16
-};
-
-struct watchdog::control_message {
-  message_kind what;
-  // diagnosis: errc; answer: 1 if commands of the program stand before it; end: its manner
-  std::int32_t code;
-  // query: of the operation; answer: of the last one posted; of_replays; end: calls
-  std::uint64_t sequence;
-  std::uint64_t replays;  // end
-  char text[1024];        // diagnosis
-};
 
 namespace {
 
 // Replays of recorded operations are counted apart from calls; with this bit it is their number.
 constexpr std::uint64_t of_replays = std::uint64_t{1} << 63;
+
+std::string died_text(const std::vector<int>& ranks, int size) {
+  return ranks_text(ranks) + " of " + std::to_string(size) +
+         (ranks.size() == 1 ? " has died" : " have died");
+}
 
 // How far a rank has come in what is asked for.
 std::uint64_t progress_of(const communicator::status& state, std::uint64_t number) {
@@ -105,7 +96,7 @@ std::string loaded_kernels(const communicator& c) {
 void watchdog::poll(time_point now) {
   if (!m_process.control()) return;
   forget_ended();
-  m_process.for_each_communicator([&](const std::shared_ptr<communicator>& c) {
+  m_each([&](const std::shared_ptr<communicator>& c) {
     if (c->alive()) c->check_device();
     const auto held = c->hold_control_group();
     if (c->alive()) poll_communicator(*c, watched_of(c), now);
@@ -137,7 +128,11 @@ watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) 
 }
 
 void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
+  w.state = c.try_snapshot();
   read_messages(c, w, now);
+  if (!w.state) return end_if_taken_for_ever(c, w);
+  w.vain_polls = 0;
+  take_kept(c, w, now);
   if (m_circles)
     m_circles->send(c, static_cast<std::uint32_t>(message_kind::circle), now,
                     [&](int rank, const circle_message& m) {
@@ -149,7 +144,7 @@ void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
   if (peers && peers->published_so_far() > 0)
     if (const auto v = peers->published(c.id())) return apply_diagnosis(c, w, *v);
   if (m_process.settings().watchdog.timeout.count() == 0) return;
-  const auto state = c.snapshot();
+  const auto& state = *w.state;
   if (!state.busy) {
     w.open.reset();
     if (c.late().is_asked()) c.late().answer("");
@@ -185,7 +180,7 @@ void watchdog::read_messages(communicator& c, watched& w, time_point now) {
     std::memcpy(&what, data.data(), sizeof what);
     if (what == message_kind::circle) {
       circle_message m;
-      if (!m_circles || bytes != sizeof m) continue;
+      if (!m_circles || !w.state || bytes != sizeof m) continue;  // it is sent again
       std::memcpy(static_cast<void*>(&m), data.data(), sizeof m);
       m_circles->take(c, m, now);
     } else if (what < message_kind::of_calls) {
@@ -201,13 +196,18 @@ void watchdog::read_messages(communicator& c, watched& w, time_point now) {
 
 void watchdog::take(communicator& c, watched& w, int source, const control_message& m,
                     time_point now) {
+  const bool needs_lock = m.what == message_kind::diagnosis || m.what == message_kind::end;
+  if (needs_lock && !w.state) {
+    w.kept.emplace_back(source, m);
+    return;
+  }
   switch (m.what) {
     case message_kind::query: {
+      if (!w.state) break;  // this rank does not answer
       control_message reply{};
       reply.what = message_kind::answer;
-      const auto state = c.snapshot();
-      reply.sequence = progress_of(state, m.sequence);
-      reply.code = state.held ? 1 : 0;
+      reply.sequence = progress_of(*w.state, m.sequence);
+      reply.code = w.state->held ? 1 : 0;
       notify(*m_process.control(), c, source, reply);
       break;
     }
@@ -259,12 +259,57 @@ void watchdog::report_mismatch(communicator& c, watched& w, const std::string& w
 
 // A thread that is inside a blocking function of a library does not see the error.
 void watchdog::end_if_stuck(communicator& c, const watched& w, time_point now) const {
-  if (!c.entered() || now - *w.mismatch_reported < time_to_come_out) return;
-  m_process.record().fail(w.mismatch);
-  base::log(base::log_level::error, "watchdog", c.label(), ": ", w.mismatch,
+  if (c.entered() && now - *w.mismatch_reported >= time_to_come_out)
+    end_process(c.label() + ": " + w.mismatch);
+}
+
+void watchdog::end_process(const std::string& why) const {
+  m_process.record().fail(why);
+  base::log(base::log_level::error, "watchdog", why,
             ". A library that this process is inside of cannot be called back, so it ends");
   hand_over_output();
   std::_Exit(EXIT_FAILURE);
+}
+
+// ---- a lock that a thread inside a library may never give back
+
+void watchdog::take_kept(communicator& c, watched& w, time_point now) {
+  for (const auto& [source, m] : std::exchange(w.kept, {})) take(c, w, source, m, now);
+}
+
+// Why what has the lock may wait in vain. Where no member has died but another rank of the job, a
+// library may have been left in no state to go on.
+watchdog::obstacle watchdog::obstacle_of(const communicator& c, const watched& w) const {
+  for (const auto& [source, m] : w.kept)
+    if (m.what == message_kind::diagnosis)
+      return {polls_to_come_out,
+              diagnosis{static_cast<errc>(m.code), {m.text, strnlen(m.text, sizeof m.text)}}};
+  const peer_processes* peers = m_process.peers();
+  if (!peers) return {};
+  if (auto published = peers->published(c.id())) return {polls_to_come_out, published};
+  const auto gone = peers->gone(c.where().world_ranks);
+  const auto lost = [&](const std::vector<int>& died, int size, const char* of) {
+    return diagnosis{errc::peer_lost, c.label() + " cannot go on: " + died_text(died, size) + of};
+  };
+  if (!gone.died.empty()) return {polls_to_come_out, lost(gone.died, c.size(), "")};
+  if (gone.failure) return {polls_to_come_out, gone.failure};
+  std::vector<int> all(static_cast<std::size_t>(peers->size()));
+  std::iota(all.begin(), all.end(), 0);
+  const auto elsewhere = peers->gone(all);
+  if (elsewhere.died.empty()) return {};
+  return {polls_after_recovery, lost(elsewhere.died, peers->size(), " in this job")};
+}
+
+void watchdog::end_if_taken_for_ever(communicator& c, watched& w) const {
+  const obstacle found = obstacle_of(c, w);
+  w.vain_polls = found.why ? w.vain_polls + 1 : 0;
+  if (!found.why || w.vain_polls < found.polls) return;
+  if (m_process.peers()) {
+    m_process.peers()->fail(*found.why);
+    m_process.peers()->publish(c.id(), *found.why);
+  }
+  notify_failure(*m_process.control(), c, *found.why);
+  end_process(found.why->text);
 }
 
 void watchdog::apply_diagnosis(communicator& c, watched& w, const diagnosis& v) {
@@ -275,16 +320,14 @@ void watchdog::apply_diagnosis(communicator& c, watched& w, const diagnosis& v) 
 void watchdog::check_processes(communicator& c, watched& w, time_point now) {
   if (!m_process.peers()) return;
   const auto gone = m_process.peers()->gone(c.where().world_ranks);
-  const auto state = c.snapshot();
+  const auto& state = *w.state;
   if (gone.empty() || !state.busy) {
     w.gone_since.reset();
     return;
   }
   const std::string what = describe(state.oldest) + " of " + c.label() + " cannot finish: ";
   if (!gone.died.empty())
-    return send_diagnosis(c, w, errc::peer_lost,
-                          what + ranks_text(gone.died) + " of " + std::to_string(c.size()) +
-                              (gone.died.size() == 1 ? " has died" : " have died"));
+    return send_diagnosis(c, w, errc::peer_lost, what + died_text(gone.died, c.size()));
   // Who has left has sent what the others wait for; it may be on its way.
   if (!w.gone_since) w.gone_since = now;
   if (now - *w.gone_since < grace_for_left) return;
@@ -295,7 +338,7 @@ void watchdog::check_processes(communicator& c, watched& w, time_point now) {
 }
 
 void watchdog::start_query(communicator& c, watched& w, time_point now) {
-  const auto state = c.snapshot();
+  const auto& state = *w.state;
   w.open = std::make_unique<progress_query>();
   w.open->operation = describe(state.oldest);
   w.open->sequence = state.turn | (is_replay(state.oldest) ? of_replays : 0);
