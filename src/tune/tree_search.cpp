@@ -17,9 +17,9 @@ using tree_type = tree_recipe::tree_type;
 using link_order = tree_recipe::order;
 
 // Messages of the timetables of one search, of one of them, and of the plans that are simulated.
-constexpr double all_messages = 2.8e5;
-constexpr double max_messages = 8e4;
-constexpr double simulated_messages = 1.2e5;
+constexpr double all_messages = 3.6e5;
+constexpr double max_messages = 1.5e5;
+constexpr double simulated_messages = 1.6e5;
 // Trees in all that are balanced at once, and what it takes: messages for each pair and tree.
 constexpr double tree_ends = 448;
 constexpr double balancing = 2;
@@ -33,8 +33,10 @@ constexpr double short_messages = 1e5;     // of a plan that take twice as long 
 constexpr double tree_gain = 0.999;        // a time must be so much less to count
 constexpr double good_enough = 1.002;      // of the bound
 constexpr double near_bound = 1.02;        // of the bound
+constexpr double close_enough = 1.01;      // of the bound: no other trees are tried,
+constexpr double few_messages = 3e4;       // and no plan of more messages
 constexpr double on_time = 1.003;          // of the timetable
-constexpr double tree_depths[] = {2, 0.5, 0.1};
+constexpr double tree_depths[] = {0.5, 0.1, 1};
 
 struct prediction {
   tree_recipe how;
@@ -55,7 +57,7 @@ class tree_searcher {
     const std::vector<int> most = numbers(share);
     balance(most.front());
     for (const tree_type s : {tree_type::shallow, tree_type::early})
-      deepen({s, 1, 0, 1, link_order::strict});
+      if (!is_close()) deepen({s, 1, 0, 1, link_order::strict});
     for (std::size_t i = 1; i < most.size(); ++i) balance(most[i]);
     std::stable_sort(m_list.begin(), m_list.end(), faster);
     simulate();
@@ -64,6 +66,9 @@ class tree_searcher {
 
  private:
   bool good(double seconds) const { return seconds <= good_enough * m_least.seconds; }
+  bool is_close() const {
+    return m_best_prediction > 0 && m_best_prediction <= close_enough * m_least.seconds;
+  }
   static bool faster(const prediction& a, const prediction& b) { return a.expected < b.expected; }
 
   // As few trees as nearly reach the optimum, as these fill links best, and one, two and four:
@@ -90,6 +95,7 @@ class tree_searcher {
 
   void balance(int trees) {
     for (const double depth : tree_depths) {
+      if (is_close()) return;
       m_left -= balancing * trees * m_problem.ranks * m_problem.ranks;
       deepen({tree_type::balanced, trees, depth, 1, link_order::strict});
     }
@@ -98,13 +104,12 @@ class tree_searcher {
   // More segments, as long as that helps and their links may be faster than what is there.
   void deepen(tree_recipe r) {
     double best = 0;
-    for (int worse = 0; worse < max_worse && r.segments <= max_segments;
-         r.segments = next(r.segments)) {
+    for (int worse = 0; worse < max_worse && r.segments <= max_segments; r.segments = next(r)) {
       if (m_best_prediction > 0 &&
           (good(m_best_prediction) || m_planner.busiest(r) >= m_best_prediction))
         return;
       const double messages = m_planner.messages(r);
-      if (messages > m_left || messages > m_max) return;
+      if (messages > m_left || messages > m_max || (is_close() && messages > few_messages)) return;
       m_left -= messages;
       ++m_result.candidates;
       const double seconds = m_planner.predicted_seconds(r);
@@ -118,11 +123,17 @@ class tree_searcher {
       best = best > 0 ? std::min(best, seconds) : seconds;
     }
   }
-  // 1, 2, 4, 6, 8, 12, 16 and so on.
-  static int next(int segments) {
+  // Twice as many where messages are long, and the most that there may be; else 1, 2, 4, 6, 8, 12,
+  // 16 and so on.
+  int next(const tree_recipe& r) {
+    const int s = r.segments;
+    if (m_planner.long_messages(r)) {
+      const int most = static_cast<int>(m_max / m_planner.messages(r) * s);
+      return 2 * s > most && most > s ? most : 2 * s;
+    }
     int power = 1;
-    while (2 * power <= segments) power *= 2;
-    return segments + (segments < 4 ? power : power / 2);
+    while (2 * power <= s) power *= 2;
+    return s + (s < 4 ? power : power / 2);
   }
 
   void simulate() {
@@ -142,7 +153,7 @@ class tree_searcher {
 
   // Messages of which many share a switch do not need a timetable.
   void share_links() {
-    for (const auto& [trees, depth] : {std::pair{2, 0.5}, {4, 2.0}}) {
+    for (const auto& [trees, depth] : {std::pair{2, 0.5}, {4, 1.0}}) {
       tree_recipe r{tree_type::balanced, trees, depth, 16, link_order::pairs};
       while (r.segments > 1 && m_planner.messages(r) > shared_messages) r.segments /= 2;
       try_one({r, 0, m_planner.messages(r), 0}, link_order::pairs);

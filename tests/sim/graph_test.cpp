@@ -19,6 +19,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -29,6 +31,15 @@ using plan::problem;
 
 sim::machine shipped(const std::string& name) {
   return sim::load_machine(std::string(SUCL_TEST_MACHINES) + "/" + name + ".toml");
+}
+
+// A shipped machine of two nodes with more of them.
+sim::machine with_nodes(const std::string& name, int nodes) {
+  std::ifstream file(std::string(SUCL_TEST_MACHINES) + "/" + name + ".toml");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string two = "copies = 2";
+  text.replace(text.find(two), two.size(), "copies = " + std::to_string(nodes));
+  return sim::machine_from_toml(text, name);
 }
 
 problem make(kind k, int ranks, std::uint64_t count, std::uint64_t element = 4) {
@@ -75,6 +86,8 @@ double optimum(const sim::machine& m, int ranks) {
 TEST(graph, optima_are_the_published_ones) {
   EXPECT_NEAR(optimum(shipped("a100-x2"), 16), 346.67, 0.005);
   EXPECT_NEAR(optimum(shipped("mi250-x2"), 32), 354.13, 0.005);
+  EXPECT_NEAR(optimum(with_nodes("a100-x2", 4), 32), 266.67, 0.005);
+  EXPECT_NEAR(optimum(with_nodes("mi250-x2", 4), 64), 341.33, 0.005);
 }
 
 TEST(graph, the_cut_that_binds_is_named) {
@@ -264,24 +277,40 @@ TEST(graph, no_plan_is_faster_than_the_bound) {
 TEST(graph, published_machines_are_planned_well) {
   struct wanted {
     const char* machine;
-    int ranks;
-    std::uint64_t bytes;
+    int nodes, ranks;
+    std::uint64_t count, element;
     double gap;
   };
-  for (const wanted& w : {wanted{"a100-x2", 16, 1 << 30, 1.01},
-                          {"h100-x2", 16, 1 << 30, 1.01},
-                          {"mi250-x2", 32, 1 << 30, 1.0101},
-                          {"ndv2-x4", 32, 1 << 24, 1.004},
-                          {"dgx2-x2", 32, 2'000'000, 1.002},
-                          {"dgx2-x2", 32, 31250, 1.387},
-                          {"dgx2-x2", 32, 32, 1.01}}) {
-    const problem p = make(kind::allgather, w.ranks, w.bytes, 1);
+  for (const wanted& w : {wanted{"a100-x2", 2, 16, 1 << 30, 1, 1.01},
+                          {"a100-x2", 4, 32, 1 << 30, 1, 1.01},
+                          {"h100-x2", 2, 16, 1 << 30, 1, 1.01},
+                          {"h100-x2", 8, 64, 1 << 30, 1, 1.01},
+                          {"mi250-x2", 2, 32, 1 << 30, 1, 1.01},
+                          {"mi250-x2", 2, 32, 1 << 28, 4, 1.01},
+                          {"mi250-x2", 4, 64, 1 << 30, 1, 1.03},
+                          {"ndv2-x4", 0, 32, 1 << 24, 1, 1.004},
+                          {"dgx2-x2", 0, 32, 2'000'000, 1, 1.002},
+                          {"dgx2-x2", 0, 32, 31250, 1, 1.387},
+                          {"dgx2-x2", 0, 32, 32, 1, 1.01}}) {
+    const problem p = make(kind::allgather, w.ranks, w.count, w.element);
     search_options one;
     one.keep = 1;
-    const search_result found = search(p, shipped(w.machine), one);
+    const search_result found =
+        search(p, w.nodes > 0 ? with_nodes(w.machine, w.nodes) : shipped(w.machine), one);
     EXPECT_TRUE(found.best[0].verified);
-    EXPECT_LE(found.best[0].seconds, w.gap * found.least.seconds) << w.machine;
+    EXPECT_LE(found.best[0].seconds, w.gap * found.least.seconds)
+        << w.machine << " " << w.nodes << " " << w.element;
   }
+}
+
+// Parcels that differ by an element do not upset the timetable.
+TEST(graph, elements_of_another_size_take_as_long) {
+  const auto seconds = [](std::uint64_t count, std::uint64_t element) {
+    tree_planner planner(make(kind::allgather, 64, count, element), with_nodes("mi250-x2", 4));
+    return planner.predicted_seconds(
+        {tree_recipe::tree_type::balanced, 3, 0.5, 6, tree_recipe::order::strict});
+  };
+  EXPECT_NEAR(seconds(1 << 28, 4) / seconds(1 << 30, 1), 1, 1e-6);
 }
 
 TEST(graph, a_plan_that_is_wired_nowhere_is_refused) {

@@ -12,7 +12,8 @@ namespace {
 constexpr std::uint64_t window = 64;
 // Of the latency: what takes longer is sent in two parts.
 constexpr double shortest_split = 1.25;
-constexpr double moment = 1e-12;  // seconds: rounding of times
+constexpr double longest_split = 3000;  // and what takes longer still is not
+constexpr double moment = 1e-12;        // seconds: rounding of times
 
 }  // namespace
 
@@ -61,14 +62,16 @@ assembly::arrival assembly::add_receive(std::uint32_t link, int track, item i) {
   return before.back();
 }
 
-// A message of a transfer, in one part or two.
-assembly::arrival assembly::add_message(std::uint32_t link, int from, int to, item out, item in,
-                                        double latency) {
+// A message of a transfer, in one part or two: two where its last link is shared by senders and the
+// latency counts.
+assembly::arrival assembly::add_message(std::uint32_t link, bool is_shared, int from, int to,
+                                        item out, item in, double latency) {
   const double seconds = in.done - in.ready - latency;
   const std::uint64_t element = m_builder.what().element_bytes;
   const std::uint64_t elements = in.bytes / element;
   const auto tail =
-      m_strict && seconds > shortest_split * latency
+      m_strict && is_shared && seconds > shortest_split * latency &&
+              seconds < longest_split * latency
           ? static_cast<std::uint64_t>(static_cast<double>(elements) * (latency / seconds)) *
                 element
           : 0;
@@ -100,7 +103,11 @@ void assembly::spread(const std::vector<tree>& trees, const std::vector<parcel>&
     m_gathered.push_back(0);
     for (const item& i : l.items) m_gathered.back() = std::max(m_gathered.back(), i.done);
   }
-  std::map<std::pair<std::uint32_t, int>, arrival> there;  // by parcel and rank
+  constexpr arrival nothing{-1, 0};
+  std::vector<arrival> there(parcels.size() * rank_count(), nothing);  // by parcel and rank
+  const auto at_rank = [&](std::uint32_t parcel, int rank) -> arrival& {
+    return there[parcel * rank_count() + index(rank)];
+  };
   for (const transfer& one : t) {
     const parcel& p = parcels[one.parcel];
     const tree& along = trees[p.tree];
@@ -111,8 +118,8 @@ void assembly::spread(const std::vector<tree>& trees, const std::vector<parcel>&
     out.peer = h.to;
     out.at = at(p, along.root, h.from);
     out.bytes = p.bytes;
-    if (const auto came = there.find({one.parcel, h.from}); came != there.end())
-      out.needs.push_back(came->second);
+    if (const arrival came = at_rank(one.parcel, h.from); came != nothing)
+      out.needs.push_back(came);
     else if (!m_results.empty())
       need_results(out, along.root, p);
     item in;
@@ -123,8 +130,9 @@ void assembly::spread(const std::vector<tree>& trees, const std::vector<parcel>&
     in.ready = one.start;
     in.done = one.end;
     const std::uint64_t line = line_of(one.first, p.tree, h.from, h.to);
-    there[{one.parcel, h.to}] = add_message(one.last, track_of(h.from, line), track_of(h.to, line),
-                                            std::move(out), std::move(in), one.latency);
+    at_rank(one.parcel, h.to) =
+        add_message(one.last, one.first != one.last, track_of(h.from, line), track_of(h.to, line),
+                    std::move(out), std::move(in), one.latency);
   }
 }
 
@@ -182,8 +190,8 @@ void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>&
     in.done = end - one->start;
     const std::uint64_t line = line_of(one->last, p.tree, from, to);
     below[{one->parcel, to}].emplace_back(
-        slot, add_message(one->first, track_of(from, line), track_of(to, line), std::move(out),
-                          std::move(in), one->latency));
+        slot, add_message(one->first, one->first != one->last, track_of(from, line),
+                          track_of(to, line), std::move(out), std::move(in), one->latency));
     if (to != along.root || --left[one->parcel] > 0) continue;
     item done;
     done.before_bytes = p.bytes;

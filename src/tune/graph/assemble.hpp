@@ -77,7 +77,8 @@ class assembly {
   int track_of(int rank, std::uint64_t line);
   arrival add(int track, item i);
   arrival add_receive(std::uint32_t link, int track, item i);
-  arrival add_message(std::uint32_t link, int from, int to, item out, item in, double latency);
+  arrival add_message(std::uint32_t link, bool is_shared, int from, int to, item out, item in,
+                      double latency);
   void await(int number, const item& i);
   void need_results(item& i, int root, const parcel& p) const;
   void number_signals();

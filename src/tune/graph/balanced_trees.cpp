@@ -26,10 +26,14 @@ class balancer {
         m_load(routes.seconds.size()),
         m_price(routes.seconds.size()),
         m_pairs(routes.seconds.size()),
+        m_seconds(routes.all.size()),
         m_enough(enough),
-        m_depth(depth * *std::min_element(routes.seconds.begin(), routes.seconds.end())) {
+        m_depth(depth) {
     for (std::size_t pair = 0; pair < routes.all.size(); ++pair)
-      for (const std::uint32_t l : routes.all[pair].links) m_pairs[l].push_back(pair);
+      for (const std::uint32_t l : routes.all[pair].links) {
+        m_pairs[l].push_back(pair);
+        m_seconds[pair] = std::max(m_seconds[pair], routes.seconds[l]);
+      }
   }
 
   std::vector<tree> run(const roots& wanted) {
@@ -76,51 +80,77 @@ class balancer {
     for (std::uint32_t l = 0; l < m_load.size(); ++l) m_price[l] = price(l);
     m_cost.assign(m_routes.all.size(), endless);
     for (std::size_t pair = 0; pair < m_cost.size(); ++pair) find_cost(pair);
-    m_reached.assign(1, {t.root, 0});
+    m_edges.assign(index(m_ranks), {});
+    m_reached.clear();
     m_open.clear();
     for (int shift = 1; shift < m_ranks; ++shift) m_open.push_back((t.root + shift) % m_ranks);
+    reach(t.root, 0);
     while (!m_open.empty()) {
-      const hop next = cheapest();
-      t.hops.push_back(next);
-      for (const std::uint32_t l : links(next.from, next.to)) {
+      const int to = nearest();
+      const edge by = m_edges[index(to)];
+      t.hops.push_back({by.from, to});
+      std::erase(m_open, to);
+      for (const std::uint32_t l : links(by.from, to)) {
         m_load[l] += m_routes.seconds[l];
         m_price[l] = price(l);
-        for (const std::size_t pair : m_pairs[l]) find_cost(pair);
+        for (const std::size_t pair : m_pairs[l]) rise(pair);
       }
+      reach(to, m_at[index(by.from)] + m_seconds[m_routes.pair(by.from, to)]);
     }
   }
 
-  hop cheapest() {
-    double best = endless;
-    std::size_t from = 0, to = 0;
-    for (std::size_t u = 0; u < m_reached.size(); ++u) {
-      const auto& [rank, depth] = m_reached[u];
-      const double* const costs = &m_cost[m_routes.pair(rank, 0)];
-      const double above = m_depth * depth;
-      for (std::size_t v = 0; v < m_open.size(); ++v) {
-        const double cost = above + costs[m_open[v]];
-        if (cost > best || (cost == best && turn(u, v) >= turn(from, to))) continue;
-        best = cost;
-        from = u;
-        to = v;
-      }
-    }
-    if (best == endless)
-      base::fail(errc::internal, "a rank of the graph is not reached",
-                 "Report this with the description of the machine.");
-    const hop next{m_reached[from].first, m_open[to]};
-    m_reached.emplace_back(next.to, m_reached[from].second + 1);
-    m_open.erase(m_open.begin() + static_cast<std::ptrdiff_t>(to));
-    return next;
+  // The cheapest edge to a rank. It is dear if its price has risen since: then others may be
+  // cheaper, but none is cheaper than `cost`.
+  struct edge {
+    double cost = endless;
+    int from = 0;
+    bool dear = false;
+  };
+
+  void rise(std::size_t pair) {
+    find_cost(pair);
+    edge& e = m_edges[pair % index(m_ranks)];
+    if (e.from == static_cast<int>(pair / index(m_ranks))) e.dear = true;
   }
+
   // Equal ones in rotation, so that they are shared.
-  int turn(std::size_t u, std::size_t v) const {
-    return (m_open[v] - m_reached[u].first + m_ranks) % m_ranks;
+  int turn(int from, int to) const { return (to - from + m_ranks) % m_ranks; }
+
+  void offer(int from, int to) {
+    const double cost = m_depth * m_at[index(from)] + m_cost[m_routes.pair(from, to)];
+    edge& e = m_edges[index(to)];
+    if (cost > e.cost || (cost == e.cost && turn(from, to) >= turn(e.from, to))) return;
+    e = {cost, from, false};
+  }
+
+  // `at`: when it has the data.
+  void reach(int rank, double at) {
+    m_at.resize(index(m_ranks));
+    m_at[index(rank)] = at;
+    m_reached.push_back(rank);
+    for (const int to : m_open) offer(rank, to);
+  }
+
+  int nearest() {
+    while (true) {
+      int best = m_open.front();
+      for (const int v : m_open) {
+        const edge &e = m_edges[index(v)], &b = m_edges[index(best)];
+        if (e.cost < b.cost || (e.cost == b.cost && turn(e.from, v) < turn(b.from, best))) best = v;
+      }
+      edge& e = m_edges[index(best)];
+      if (e.cost == endless)
+        base::fail(errc::internal, "a rank of the graph is not reached",
+                   "Report this with the description of the machine.");
+      if (!e.dear) return best;
+      e = {};
+      for (const int from : m_reached) offer(from, best);
+    }
   }
 
   void find_cost(std::size_t pair) {
     if (m_routes.all[pair].links.empty()) return;
-    m_cost[pair] = 0;
+    m_cost[pair] = m_depth * m_seconds[pair];
     for (const std::uint32_t l : m_routes.all[pair].links) m_cost[pair] += m_price[l];
   }
 
@@ -129,11 +159,13 @@ class balancer {
   std::vector<double> m_load;                     // by link: for how long it is taken
   std::vector<double> m_price;                    // by link
   std::vector<double> m_cost;                     // by pair
-  std::vector<std::pair<int, int>> m_reached;     // ranks of the tree, with their depth
-  std::vector<int> m_open;                        // the others
+  std::vector<edge> m_edges;                      // by rank that is not reached
+  std::vector<double> m_at;                       // by rank: when it has the data
+  std::vector<int> m_reached, m_open;             // ranks of the tree, and the others
   std::vector<std::vector<std::size_t>> m_pairs;  // by link
+  std::vector<double> m_seconds;                  // by pair, of its slowest link
   double m_enough;
-  double m_depth;  // what each hop between it and the root adds to the price of an edge
+  double m_depth;  // what each second until an edge has brought the data adds to its price
   double m_steepness = first_steepness;
 };
 

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <queue>
 #include <tuple>
 
 namespace sucl::tune {
 namespace {
+
+// Of the shortest transfer: what happens within so little time is dealt with at once.
+constexpr double at_once = 1e-4;
 
 class scheduler {
  public:
@@ -21,23 +25,28 @@ class scheduler {
     m_blocked.resize(m_busy.size());
     m_dirty.resize(m_busy.size());
     m_left.resize(m_busy.size());
+    m_queued.resize(m_busy.size());
     m_bytes.resize(trees.size());
-    for (const parcel& p : parcels)
-      m_bytes[p.tree] = std::max(m_bytes[p.tree], static_cast<double>(p.bytes));
+    for (const parcel& p : parcels) m_size = std::max(m_size, static_cast<double>(p.bytes));
+    for (const parcel& p : parcels) m_bytes[p.tree] = std::max(m_bytes[p.tree], size_of(p));
     for (std::uint32_t t = 0; t < trees.size(); ++t) describe(t, paths);
+    m_moment = std::numeric_limits<double>::infinity();
+    for (const std::vector<step>& steps : m_steps)
+      for (const step& s : steps) m_moment = std::min(m_moment, s.per_byte * m_size * at_once);
     for (const parcel& p : parcels)
       for (const step& s : m_steps[p.tree])
-        for (const std::uint32_t l : s.by->links)
-          m_left[l] += static_cast<double>(p.bytes) * s.per_byte;
+        for (const std::uint32_t l : s.by->links) m_left[l] += size_of(p) * s.per_byte;
   }
 
   timetable run() {
     for (std::uint32_t p = 0; p < m_parcels.size(); ++p)
       m_events.push({m_parcels[p].ready, p, at_root, none});
     while (!m_events.empty()) {
-      const double now = m_events.top().at;
-      while (!m_events.empty() && m_events.top().at == now) {
+      double now = m_events.top().at;
+      const double latest = now + m_moment;
+      while (!m_events.empty() && m_events.top().at <= latest) {
         const event e = m_events.top();
+        now = e.at;
         m_events.pop();
         if (e.link != none)
           release(e.link);
@@ -80,6 +89,14 @@ class scheduler {
       return std::tie(a.at, a.link, a.parcel, a.hop) > std::tie(b.at, b.link, b.parcel, b.hop);
     }
   };
+
+  // Parcels that differ by an element take the same time here: links are then free at once, and
+  // more of what waits for them can be matched.
+  double size_of(const parcel& p) const {
+    constexpr double alike = 0.99;
+    const auto bytes = static_cast<double>(p.bytes);
+    return bytes > alike * m_size ? m_size : bytes;
+  }
 
   void describe(std::uint32_t number, sim::paths& paths) {
     const tree& t = m_trees[number];
@@ -124,6 +141,7 @@ class scheduler {
       const std::uint32_t l = s.by->links.front();
       if (s.parcels.empty()) m_waiting[l].push_back(&s);
       s.parcels.push_back(p);
+      for (const std::uint32_t x : s.by->links) m_queued[x] += size_of(m_parcels[p]) * s.per_byte;
       mark_dirty(l);
     }
   }
@@ -140,10 +158,12 @@ class scheduler {
     m_blocked[l].clear();
   }
 
-  // For how long others will be busy once this is there: the links that wait for it most.
+  // For how long others would be busy with what is not there yet, from now: those first that are
+  // the first to run out of work for which they have no time to spare.
   double urgency(const step& s) const {
-    double most = m_left[s.by->links.back()];
-    for (const later& x : s.behind) most = std::max(most, x.after + m_left[x.link]);
+    double most = 0;
+    for (const later& x : s.behind)
+      most = std::max(most, x.after + m_left[x.link] - m_queued[x.link]);
     return most;
   }
 
@@ -284,10 +304,11 @@ class scheduler {
     s.parcels.pop_front();
     const std::uint32_t first = s.by->links.front();
     if (s.parcels.empty()) std::erase(m_waiting[first], &s);
-    const double until = now + static_cast<double>(m_parcels[p].bytes) * s.per_byte;
+    const double until = now + size_of(m_parcels[p]) * s.per_byte;
     for (const std::uint32_t l : s.by->links) {
       m_busy[l] = until;
       m_left[l] -= until - now;
+      m_queued[l] -= until - now;
       m_events.push({until, 0, 0, l});
     }
     m_made.push_back(
@@ -299,11 +320,14 @@ class scheduler {
   const std::vector<tree>& m_trees;
   const std::vector<parcel>& m_parcels;
   std::vector<double>& m_busy;
+  double m_moment = 0;                     // seconds that do not count
+  double m_size = 0;                       // bytes of the largest parcel
   std::vector<double> m_bytes;             // of a parcel, by tree
   std::vector<std::vector<step>> m_steps;  // by tree and hop
   std::vector<std::vector<std::uint32_t>> m_first;
   std::vector<std::vector<step*>> m_waiting;          // by first link
   std::vector<double> m_left;                         // by link: seconds to carry
+  std::vector<double> m_queued;                       // by link: of that, what waits for it
   std::vector<std::vector<std::uint32_t>> m_blocked;  // by link: those that wait for it too
   std::vector<bool> m_dirty;
   std::vector<std::uint32_t> m_to_try;

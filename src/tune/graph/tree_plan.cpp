@@ -150,17 +150,21 @@ struct tree_planner::state {
   std::vector<parcel> parcels_of(const std::vector<tree>& trees, const tree_recipe& r) const {
     const int number = r.trees == tree_recipe::tree_type::balanced ? r.number : 1;
     std::vector<int> before(index(what.ranks));  // trees of each root
+    std::vector<std::size_t> first;              // part of its root's data, by tree
     std::vector<std::vector<std::uint64_t>> ends(index(what.ranks));
-    std::vector<parcel> all;
-    for (std::uint32_t t = 0; t < trees.size(); ++t) {
-      const int root = trees[t].root;
-      auto& end = ends[index(root)];
+    for (const tree& t : trees) {
+      auto& end = ends[index(t.root)];
       if (end.empty())
-        end = plan::cut_evenly(bytes_of(root), what.element_bytes, number * r.segments);
-      const auto first = index(before[index(root)]++ * r.segments);
-      for (std::size_t s = first; s < first + index(r.segments); ++s)
-        if (end[s + 1] > end[s]) all.push_back({t, end[s], end[s + 1] - end[s], 0});
+        end = plan::cut_evenly(bytes_of(t.root), what.element_bytes, number * r.segments);
+      first.push_back(index(before[index(t.root)]++ * r.segments));
     }
+    std::vector<parcel> all;
+    for (std::size_t s = 0; s < index(r.segments); ++s)
+      for (std::uint32_t t = 0; t < trees.size(); ++t) {
+        const auto& end = ends[index(trees[t].root)];
+        const std::size_t part = first[t] + s;
+        if (end[part + 1] > end[part]) all.push_back({t, end[part], end[part + 1] - end[part], 0});
+      }
     return all;
   }
 
