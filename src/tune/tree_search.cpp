@@ -76,6 +76,7 @@ class tree_searcher {
   std::vector<int> numbers(double share) {
     const int most =
         std::clamp(static_cast<int>(tree_ends * share / m_problem.ranks), 1, max_trees);
+    if (m_planner.has_paths()) return {1, 2, 4, 8, 16};
     int best = 1;
     double efficiency = 0;
     for (int k = 1; k <= most && efficiency < enough_trees; ++k) {
@@ -96,7 +97,9 @@ class tree_searcher {
   void balance(int trees) {
     for (const double depth : tree_depths) {
       if (is_close()) return;
-      m_left -= balancing * trees * m_problem.ranks * m_problem.ranks;
+      const double cost = balancing * trees * m_planner.tree_count() * m_problem.ranks;
+      if (m_planner.has_paths() && cost > m_left) return;
+      m_left -= cost;
       deepen({tree_type::balanced, trees, depth, 1, link_order::strict});
     }
   }

@@ -23,6 +23,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace sucl::tune {
 namespace {
@@ -71,8 +72,9 @@ latency = 0.25
 }
 
 const std::vector<kind>& collectives() {
-  static const std::vector<kind> list{kind::broadcast, kind::reduce, kind::allgather,
-                                      kind::reduce_scatter_block, kind::allreduce};
+  static const std::vector<kind> list{
+      kind::broadcast, kind::reduce,   kind::allgather, kind::reduce_scatter_block,
+      kind::allreduce, kind::alltoall, kind::gather,    kind::scatter};
   return list;
 }
 
@@ -225,8 +227,8 @@ TEST(graph, plans_are_right_and_give_what_numbers_say) {
 }
 
 // A message that a plan leaves out, or sends on before it is there, is found.
-TEST(graph, damaged_plans_are_refused) {
-  const problem p = make(kind::allgather, 5, 100);
+void expect_damage_is_found(kind k) {
+  const problem p = make(k, 5, 100);
   tree_planner planner(p, irregular());
   const plan::schedule right =
       planner.make({tree_recipe::tree_type::balanced, 2, 0.5, 2, tree_recipe::order::links});
@@ -243,6 +245,11 @@ TEST(graph, damaged_plans_are_refused) {
         EXPECT_FALSE(plan::verify(s)) << "rank " << r << ", channel " << c << ", instruction " << i;
       }
   EXPECT_GT(damaged, 50);
+}
+
+TEST(graph, damaged_plans_are_refused) {
+  expect_damage_is_found(kind::allgather);
+  expect_damage_is_found(kind::alltoall);
 }
 
 // No plan is faster than the bound, on graphs and on levels.
@@ -301,6 +308,26 @@ TEST(graph, published_machines_are_planned_well) {
     EXPECT_LE(found.best[0].seconds, w.gap * found.least.seconds)
         << w.machine << " " << w.nodes << " " << w.element;
   }
+}
+
+// Paths go through ranks, evenly, and take no longer than what TE-CCL has published.
+TEST(graph, blocks_take_paths_that_share_the_load) {
+  const auto seconds = [](kind k, const char* machine, int ranks, std::uint64_t bytes) {
+    search_options one;
+    one.keep = 1;
+    const search_result found = search(make(k, ranks, bytes, 1), shipped(machine), one);
+    EXPECT_TRUE(found.best[0].verified);
+    EXPECT_GE(found.best[0].seconds, found.least.seconds * (1 - 1e-6));
+    return std::pair{found.best[0].seconds, found.best[0].seconds / found.least.seconds};
+  };
+  EXPECT_LE(seconds(kind::alltoall, "dgx2-x2", 32, 500).first, 4.704e-6);
+  EXPECT_LE(seconds(kind::alltoall, "dgx2-x2", 32, 2'000'000).first, 5168e-6);
+  EXPECT_LE(seconds(kind::alltoall, "ndv2-x2", 15, 1000).first, 7.94e-6);
+  EXPECT_LE(seconds(kind::alltoall, "ndv2-x2", 15, 4'000'000).second, 1.001);
+  EXPECT_LE(seconds(kind::alltoall, "mi250-x2", 32, 4'000'000).second, 1.01);
+  EXPECT_LE(seconds(kind::gather, "mi250-x2", 32, 400'000'000).second, 1.01);
+  EXPECT_LE(seconds(kind::gather, "ndv2-x2", 15, 4'000'000).second, 1.01);
+  EXPECT_LE(seconds(kind::scatter, "dgx2-x2", 32, 4'000'000).second, 1.01);
 }
 
 // Parcels that differ by an element do not upset the timetable.

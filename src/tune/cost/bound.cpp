@@ -182,7 +182,11 @@ class bounder {
       wanted.assign(wanted.size(), 0);
       wanted[static_cast<std::size_t>(m_problem.root)] = 1;
     }
-    const cut c = tightest_cut(w, wanted);
+    binds(w, tightest_cut(w, wanted), per_root, reversed);
+  }
+
+  // Each unit of what passes the cut has so many bytes.
+  void binds(const wiring& w, const cut& c, double per_root, bool reversed) {
     if (c.units == 0) return;
     std::vector<bool> inside(static_cast<std::size_t>(w.nodes));
     for (const int n : c.inside) inside[static_cast<std::size_t>(n)] = true;
@@ -204,12 +208,18 @@ class bounder {
         m_problem.kind == kind::reduce_scatter_block || m_problem.kind == kind::reduce;
     if (spreads) spreading(w, bytes(), false);
     if (reduces) spreading(w.reversed(), bytes(), true);
+    if (m_problem.kind == kind::scatter)
+      binds(w, tightest_cut_of_scatter(w, m_problem.root), bytes(), false);
+    if (m_problem.kind == kind::gather)
+      binds(w.reversed(), tightest_cut_of_scatter(w.reversed(), m_problem.root), bytes(), true);
     for (int r = 0; r < w.ranks; ++r) by_side(w, r, 1);
     const std::int64_t copy = m_machine.levels.back().groups;
     if (m_machine.levels.size() > 1)
       for (std::int64_t first = 0; first + copy <= w.ranks; first += copy)
         by_side(w, static_cast<int>(first), static_cast<int>(copy));
     if (m_problem.kind == kind::allreduce) all_ranks(w);
+    if (m_problem.kind == kind::alltoall)
+      for (int r = 0; r < w.ranks; ++r) by_blocks(w, r);
     by_distance(w);
   }
 
@@ -229,6 +239,13 @@ class bounder {
     offer(c.out, leaving(w, inside), latency_across(w, inside), "what leaves " + names_of(ranks));
     offer(c.in, leaving(back, inside), latency_across(back, inside),
           "what enters " + names_of(ranks));
+  }
+
+  // What the ranks send that are on the side of rank `r` of its tightest cut.
+  void by_blocks(const wiring& w, int r) {
+    cut c = tightest_cut_of_scatter(w, r);
+    c.units *= w.ranks - c.units;
+    binds(w, c, bytes(), false);
   }
 
   // Switches all of whose neighbours are inside are so too.

@@ -106,6 +106,32 @@ cut tightest_cut(const wiring& w, const roots& wanted) {
   return best;
 }
 
+cut tightest_cut_of_scatter(const wiring& w, int root) {
+  const auto cut_around = [&](const std::vector<bool>& inside) {
+    cut c = cut_of(w, roots(index(w.ranks), 1), inside);
+    c.units = w.ranks - c.units;
+    return c;
+  };
+  std::vector<bool> inside(index(w.nodes));
+  inside[index(root)] = true;
+  cut best = cut_around(inside);
+  while (best.bandwidth > 0) {
+    const std::int64_t unit = std::max<std::int64_t>(whole(best.bandwidth), 1);
+    flow_network net(w.nodes + 1);
+    for (const sim::link& l : w.links) net.add(l.from, l.to, whole(l.bandwidth) * best.units);
+    for (int r = 0; r < w.ranks; ++r)
+      if (r != root) net.add(r, w.nodes, unit);
+    const std::int64_t all = (w.ranks - 1) * unit;
+    if (net.flow(root, w.nodes, all) >= all) return best;
+    for (int n = 0; n < w.nodes; ++n) inside[index(n)] = net.on_source_side(n);
+    const cut c = cut_around(inside);
+    if (c.units == 0 || !tighter(c, best)) return best;
+    best = c;
+  }
+  best.units = 0;
+  return best;
+}
+
 capacities units_in(const wiring& w, double seconds) {
   constexpr double most = 1e15;
   capacities c(w.nodes);

@@ -44,6 +44,10 @@ struct cut {
 /// 0 where a rank cannot be reached: then `inside` says from where.
 cut tightest_cut(const wiring& w, const roots& wanted);
 
+/// What limits how fast `root` can send each other rank a unit of its own: units are the ranks that
+/// are not inside. 0 where a rank cannot be reached.
+cut tightest_cut_of_scatter(const wiring& w, int root);
+
 /// A capacity for each pair of nodes.
 class capacities {
  public:

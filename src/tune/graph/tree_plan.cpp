@@ -23,6 +23,9 @@ using plan::space;
 // Balanced trees may take the busiest link for so much longer than the least.
 constexpr double balance_slack = 1.0001;
 
+// Collectives each of whose blocks goes to one rank.
+bool sends_blocks(kind k) { return k == kind::alltoall || k == kind::gather || k == kind::scatter; }
+
 // Trees of a direction, with what they are made for.
 struct half {
   sim::machine m;  // with the links as data flows from the roots
@@ -51,7 +54,7 @@ std::string to_text(const tree_recipe& r) {
 bool takes_trees(const plan::problem& p, const sim::machine& m) {
   const bool kinds = p.kind == kind::broadcast || p.kind == kind::reduce ||
                      p.kind == kind::allgather || p.kind == kind::reduce_scatter_block ||
-                     p.kind == kind::allreduce;
+                     p.kind == kind::allreduce || sends_blocks(p.kind);
   return kinds && !m.wires.empty() && p.ranks > 1 &&
          (p.order == plan::ordering::any || p.order == plan::ordering::free);
 }
@@ -62,6 +65,7 @@ struct tree_planner::state {
   std::unique_ptr<half> out, in;
   std::vector<std::uint64_t> offsets;  // of each root's data, in the whole
   roots tree_roots;                    // 1 for each root
+  std::vector<hop> blocks;             // where each one comes from and goes to
 
   bool rooted_vector() const { return what.kind == kind::broadcast || what.kind == kind::reduce; }
   std::uint64_t bytes_of(int root) const { return offsets[index(root) + 1] - offsets[index(root)]; }
@@ -73,6 +77,7 @@ struct tree_planner::state {
     const bool spreads = !reduces || p.kind == kind::allreduce;
     tree_roots.assign(index(p.ranks), rooted_vector() ? 0 : 1);
     tree_roots[index(p.root)] = 1;
+    if (sends_blocks(p.kind)) find_blocks();
     if (spreads) out = make_half(m, false);
     if (reduces) in = make_half(m, true);
     const std::uint64_t bytes = p.counts.at(0) * p.element_bytes;
@@ -85,6 +90,20 @@ struct tree_planner::state {
       for (int r = 0; r < p.ranks; ++r) offsets[index(r) + 1] = offsets[index(r)] + bytes;
     }
   }
+
+  void find_blocks() {
+    const auto add = [&](int from, int to) {
+      if (from != to) blocks.push_back({from, to});
+    };
+    // First those to the next rank, so that ranks take turns.
+    for (int shift = 1; shift < what.ranks; ++shift) {
+      if (what.kind == kind::scatter) add(what.root, (what.root + shift) % what.ranks);
+      if (what.kind == kind::gather) add((what.root + shift) % what.ranks, what.root);
+      if (what.kind == kind::alltoall)
+        for (int r = 0; r < what.ranks; ++r) add(r, (r + shift) % what.ranks);
+    }
+  }
+  bool paths() const { return !blocks.empty(); }
 
   std::unique_ptr<half> make_half(const sim::machine& m, bool reversed) const {
     auto h = std::make_unique<half>();
@@ -136,6 +155,7 @@ struct tree_planner::state {
   const std::vector<tree>& trees_of(half& h, const tree_recipe& r) const {
     using tree_type = tree_recipe::tree_type;
     const bool balanced = r.trees == tree_type::balanced;
+    if (paths()) return paths_of(h, r);
     const auto [known, fresh] =
         h.trees.try_emplace({r.trees, balanced ? r.number : 1, balanced ? r.depth : 0});
     if (fresh && balanced)
@@ -147,7 +167,37 @@ struct tree_planner::state {
     return known->second;
   }
 
+  const std::vector<tree>& paths_of(half& h, const tree_recipe& r) const {
+    const bool balanced = r.trees == tree_recipe::tree_type::balanced;
+    const auto [known, fresh] =
+        h.trees.try_emplace({r.trees, balanced ? r.number : 1, balanced ? r.depth : 0});
+    if (fresh && balanced)
+      known->second = balanced_paths(routes_of(h, 1), blocks, r.number, r.depth);
+    else if (fresh)
+      known->second = shortest_paths(routes_of(h, static_cast<double>(block_bytes())), blocks);
+    return known->second;
+  }
+
+  std::uint64_t block_bytes() const { return what.counts.at(0) * what.element_bytes; }
+  // What a tree carries when there is one for each root or block.
+  std::uint64_t tree_bytes() const { return paths() ? block_bytes() : bytes_of(what.root); }
+
+  std::vector<parcel> parcels_of_paths(const std::vector<tree>& trees, const tree_recipe& r) const {
+    const auto number = trees.size() / blocks.size();
+    const std::vector<std::uint64_t> ends =
+        plan::cut_evenly(block_bytes(), what.element_bytes, static_cast<int>(number) * r.segments);
+    std::vector<parcel> all;
+    for (std::size_t s = 0; s < index(r.segments); ++s)
+      for (std::uint32_t t = 0; t < trees.size(); ++t) {
+        const std::size_t part = t / blocks.size() * index(r.segments) + s;
+        if (ends[part + 1] > ends[part])
+          all.push_back({t, ends[part], ends[part + 1] - ends[part], 0});
+      }
+    return all;
+  }
+
   std::vector<parcel> parcels_of(const std::vector<tree>& trees, const tree_recipe& r) const {
+    if (paths()) return parcels_of_paths(trees, r);
     const int number = r.trees == tree_recipe::tree_type::balanced ? r.number : 1;
     std::vector<int> before(index(what.ranks));  // trees of each root
     std::vector<std::size_t> first;              // part of its root's data, by tree
@@ -224,6 +274,30 @@ struct tree_planner::state {
     }
   }
 
+  // Where a block is among all that a rank sends or receives.
+  std::uint64_t sent_at(int to) const {
+    return what.kind == kind::gather ? 0 : index(to) * block_bytes();
+  }
+  std::uint64_t received_at(int from) const {
+    return what.kind == kind::scatter ? 0 : index(from) * block_bytes();
+  }
+
+  void route_blocks(assembly& a, plan::builder& b, const made& all) const {
+    std::map<std::tuple<std::uint32_t, std::uint64_t, int>, address>
+        passing;  // by path, offset, rank
+    a.spread(*all.out_trees, all.out_parcels, all.out, [&](const parcel& p, int root, int rank) {
+      const int to = (*all.out_trees)[p.tree].hops.back().to;
+      if (rank == root) return address{space::send, sent_at(to) + p.offset};
+      if (rank == to) return address{space::recv, received_at(root) + p.offset};
+      const auto [known, fresh] = passing.try_emplace({p.tree, p.offset, rank});
+      if (fresh) known->second = b.scratch(rank, p.bytes);
+      return known->second;
+    });
+    for (int r = 0; r < what.ranks; ++r)
+      if (what.kind == kind::alltoall || r == what.root)
+        a.keep(r, {space::recv, received_at(r)}, {space::send, sent_at(r)}, block_bytes());
+  }
+
   plan::schedule make(const tree_recipe& r) {
     const made& all = times(r);
     plan::builder b(apart);
@@ -240,7 +314,9 @@ struct tree_planner::state {
             return address{space::recv, block ? p.offset : in_whole(p, root)};
           });
     }
-    if (out) {
+    if (out && paths()) {
+      route_blocks(a, b, all);
+    } else if (out) {
       const bool reduced = in != nullptr;
       const bool vector = what.kind == kind::broadcast;
       a.spread(*all.out_trees, all.out_parcels, all.out, [&](const parcel& p, int root, int rank) {
@@ -265,16 +341,20 @@ double tree_planner::predicted_seconds(const tree_recipe& r) { return m_state->t
 
 double tree_planner::messages(const tree_recipe& r) {
   const int number = r.trees == tree_recipe::tree_type::balanced ? r.number : 1;
-  double roots = 0;
-  for (const auto r0 : m_state->tree_roots) roots += static_cast<double>(r0);
+  if (m_state->paths()) {
+    double hops = 0;
+    for (const tree& t : m_state->trees_of(*m_state->out, r))
+      hops += static_cast<double>(t.hops.size());
+    return hops * r.segments;
+  }
   const int halves = (m_state->in ? 1 : 0) + (m_state->out ? 1 : 0);
-  return roots * number * r.segments * (m_state->what.ranks - 1) * halves;
+  return tree_count() * number * r.segments * (m_state->what.ranks - 1) * halves;
 }
 
 bool tree_planner::long_messages(const tree_recipe& r) {
   const int number = r.trees == tree_recipe::tree_type::balanced ? r.number : 1;
-  const double bytes = static_cast<double>(m_state->bytes_of(m_state->what.root)) / number /
-                       static_cast<double>(r.segments);
+  const double bytes =
+      static_cast<double>(m_state->tree_bytes()) / number / static_cast<double>(r.segments);
   for (half* h : {m_state->in.get(), m_state->out.get()}) {
     if (!h) continue;
     const route_table routes = m_state->routes_of(*h, bytes);
@@ -290,7 +370,7 @@ bool tree_planner::long_messages(const tree_recipe& r) {
 
 double tree_planner::busiest(const tree_recipe& r) {
   const int number = r.trees == tree_recipe::tree_type::balanced ? r.number : 1;
-  const double bytes = static_cast<double>(m_state->bytes_of(m_state->what.root)) / number;
+  const double bytes = static_cast<double>(m_state->tree_bytes()) / number;
   double most = 0;
   for (half* h : {m_state->in.get(), m_state->out.get()})
     if (h)
@@ -298,7 +378,16 @@ double tree_planner::busiest(const tree_recipe& r) {
   return most;
 }
 
+bool tree_planner::has_paths() const { return m_state->paths(); }
+
+double tree_planner::tree_count() const {
+  double roots = 0;
+  for (const auto r : m_state->tree_roots) roots += static_cast<double>(r);
+  return has_paths() ? static_cast<double>(m_state->blocks.size()) : roots;
+}
+
 double tree_planner::efficiency(int trees) {
+  if (m_state->paths()) return 1;
   double worst = 1;
   for (half* h : {m_state->in.get(), m_state->out.get()}) {
     if (!h) continue;

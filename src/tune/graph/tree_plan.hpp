@@ -40,8 +40,9 @@ struct tree_recipe {
 /// As in "trees(number=2;depth=0.5;segments=8)".
 std::string to_text(const tree_recipe& r);
 
-/// Whether there are such plans: broadcast, reduce, allgather, reduce_scatter_block, allreduce, on
-/// a graph, in any order of combining.
+/// Whether there are such plans: broadcast, reduce, allgather, reduce_scatter_block, allreduce,
+/// alltoall, gather and scatter, on a graph, in any order of combining. The last three have a path
+/// for each block instead of a tree for each root.
 bool takes_trees(const plan::problem& p, const sim::machine& m);
 
 /// Makes plans of one problem on one graph. Trees that were made once are kept.
@@ -60,6 +61,10 @@ class tree_planner {
   bool long_messages(const tree_recipe& r);
   /// For how long the busiest link is taken.
   double busiest(const tree_recipe& r);
+  /// Whether there is a path for each block instead of a tree for each root.
+  bool has_paths() const;
+  /// How many roots or blocks there are.
+  double tree_count() const;
   /// How much of the optimal throughput that many equal trees can have, at most 1.
   double efficiency(int trees);
 

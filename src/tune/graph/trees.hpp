@@ -52,6 +52,15 @@ std::vector<tree> early_trees(const route_table& routes, const roots& wanted, bo
 std::vector<tree> balanced_trees(const route_table& routes, const roots& wanted, double enough,
                                  double depth);
 
+/// Paths from a rank to another for each of `ends`, `number` each, one number after the other, as
+/// trees of one branch. They go through ranks where that takes load off the busiest link, found as
+/// balanced_trees().
+std::vector<tree> balanced_paths(const route_table& routes, const std::vector<hop>& ends,
+                                 int number, double depth);
+
+/// One path for each of `ends`, as if it were alone.
+std::vector<tree> shortest_paths(const route_table& routes, const std::vector<hop>& ends);
+
 /// For how long the busiest link is taken.
 double busiest_link(const route_table& routes, const std::vector<tree>& trees);
 
