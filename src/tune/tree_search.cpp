@@ -29,6 +29,7 @@ constexpr int max_simulated = 10;
 constexpr int max_worse = 2;               // numbers of segments in a row that do not help
 constexpr double shared_messages = 3.3e4;  // of a plan whose messages share links
 constexpr double enough_trees = 0.995;     // of the optimum
+constexpr double dear_if_short = 2;        // timetables of short messages say less
 constexpr double short_messages = 1e5;     // of a plan that take twice as long as is predicted
 constexpr double tree_gain = 0.999;        // a time must be so much less to count
 constexpr double good_enough = 1.002;      // of the bound
@@ -55,9 +56,12 @@ class tree_searcher {
     m_left = all_messages * share;
     m_max = max_messages * std::max(1.0, share);
     const std::vector<int> most = numbers(share);
-    balance(most.front());
+    const bool are_long =
+        m_planner.long_messages({tree_type::balanced, most.front(), 0, 1, link_order::strict});
+    if (are_long) balance(most.front());
     for (const tree_type s : {tree_type::shallow, tree_type::early})
       if (!is_close()) deepen({s, 1, 0, 1, link_order::strict});
+    if (!are_long) balance(most.front());
     for (std::size_t i = 1; i < most.size(); ++i) balance(most[i]);
     std::stable_sort(m_list.begin(), m_list.end(), faster);
     simulate();
@@ -95,10 +99,11 @@ class tree_searcher {
   }
 
   void balance(int trees) {
+    const double least = m_least.seconds / m_planner.efficiency(trees);
     for (const double depth : tree_depths) {
-      if (is_close()) return;
+      if (is_close() || (m_best_prediction > 0 && least >= m_best_prediction)) return;
       const double cost = balancing * trees * m_planner.tree_count() * m_problem.ranks;
-      if (m_planner.has_paths() && cost > m_left) return;
+      if (cost > m_left) return;
       m_left -= cost;
       deepen({tree_type::balanced, trees, depth, 1, link_order::strict});
     }
@@ -108,15 +113,15 @@ class tree_searcher {
   void deepen(tree_recipe r) {
     double best = 0;
     for (int worse = 0; worse < max_worse && r.segments <= max_segments; r.segments = next(r)) {
+      const double messages = m_planner.messages(r);
+      if (messages > m_left || messages > m_max || (is_close() && messages > few_messages)) return;
       if (m_best_prediction > 0 &&
           (good(m_best_prediction) || m_planner.busiest(r) >= m_best_prediction))
         return;
-      const double messages = m_planner.messages(r);
-      if (messages > m_left || messages > m_max || (is_close() && messages > few_messages)) return;
-      m_left -= messages;
+      const bool reliable = m_planner.long_messages(r);
+      m_left -= reliable ? messages : dear_if_short * messages;
       ++m_result.candidates;
       const double seconds = m_planner.predicted_seconds(r);
-      const bool reliable = m_planner.long_messages(r);
       m_list.push_back({r, seconds, messages, seconds});
       if (reliable)
         m_best_prediction = m_best_prediction > 0 ? std::min(m_best_prediction, seconds) : seconds;

@@ -26,6 +26,7 @@ class scheduler {
     m_dirty.resize(m_busy.size());
     m_left.resize(m_busy.size());
     m_queued.resize(m_busy.size());
+    m_ports.resize(2 * m_busy.size());
     m_bytes.resize(trees.size());
     for (const parcel& p : parcels) m_size = std::max(m_size, static_cast<double>(p.bytes));
     for (const parcel& p : parcels) m_bytes[p.tree] = std::max(m_bytes[p.tree], size_of(p));
@@ -181,28 +182,51 @@ class scheduler {
 
   // A link that is free: it sends, or something arrives by it.
   struct port {
-    bool sends = false;
+    bool used = false, sends = false;
     double weight = 0;
     std::uint32_t partner = none;
     std::vector<offer> offers;           // of a port that sends
     std::vector<std::uint32_t> senders;  // of one that receives
     int visited = 0;
   };
-  static constexpr std::uint64_t receiving = std::uint64_t{1} << 32;
+  // Ports of the links that send come first, then those by which something arrives.
+  std::uint32_t receiving(std::uint32_t l) const {
+    return static_cast<std::uint32_t>(m_busy.size()) + l;
+  }
+  std::uint32_t port_link(std::uint32_t number) const {
+    return number % static_cast<std::uint32_t>(m_busy.size());
+  }
+  port& use(std::uint32_t number) {
+    if (!m_ports[number].used) m_used.push_back(number);
+    m_ports[number].used = true;
+    return m_ports[number];
+  }
+  void free_ports() {
+    for (const std::uint32_t number : m_used) {
+      port& p = m_ports[number];
+      p.used = p.sends = false;
+      p.partner = none;
+      p.offers.clear();
+      p.senders.clear();
+    }
+    m_used.clear();
+  }
 
   // Starts what waits for these links, so that those that have most left to do are busy.
   void start_all(const std::vector<std::uint32_t>& links, double now) {
-    m_ports.clear();
+    free_ports();
     for (const std::uint32_t l : links)
       if (m_busy[l] <= now) collect(l, now);
+    std::sort(m_used.begin(), m_used.end());
     match();
-    for (const auto& [l, from] : m_ports) {
+    for (const std::uint32_t l : m_used) {
+      const port& from = m_ports[l];
       if (!from.sends || from.partner == none) continue;
       const auto& chosen = *std::find_if(from.offers.begin(), from.offers.end(),
                                          [&](const offer& o) { return o.last == from.partner; });
       // A link between the first and the last may have been taken.
-      if (wait_for(*chosen.what, static_cast<std::uint32_t>(l), now))
-        mark_dirty(static_cast<std::uint32_t>(l));
+      if (wait_for(*chosen.what, l, now))
+        mark_dirty(l);
       else
         start(*chosen.what, now);
     }
@@ -223,7 +247,8 @@ class scheduler {
   }
 
   void collect(std::uint32_t l, double now) {
-    std::vector<offer> best;
+    std::vector<offer>& best = m_best;
+    best.clear();
     for (step* s : m_waiting[l]) {
       if (wait_for(*s, l, now)) continue;
       const offer o{s->by->links.back(), urgency(*s), s};
@@ -237,35 +262,35 @@ class scheduler {
     if (best.empty()) return;
     std::sort(best.begin(), best.end(), before);
     if (best.front().last == l) return start(*best.front().what, now);  // a wire
-    port& mine = m_ports[l];
+    port& mine = use(l);
     mine.sends = true;
     mine.weight = m_left[l];
     for (const offer& o : best) {
-      port& other = m_ports[receiving | o.last];
+      port& other = use(receiving(o.last));
       other.weight = m_left[o.last];
       other.senders.push_back(l);
     }
-    mine.offers = std::move(best);
+    mine.offers.swap(best);
   }
 
   void match() {
     std::vector<std::pair<std::uint32_t, const offer*>> all;
-    std::vector<std::pair<double, std::uint64_t>> order;
-    for (const auto& [l, p] : m_ports) {
-      order.emplace_back(-p.weight, l);
-      for (const offer& o : p.offers) all.emplace_back(static_cast<std::uint32_t>(l), &o);
+    std::vector<std::pair<double, std::uint32_t>> order;
+    for (const std::uint32_t l : m_used) {
+      order.emplace_back(-m_ports[l].weight, l);
+      for (const offer& o : m_ports[l].offers) all.emplace_back(l, &o);
     }
     std::sort(all.begin(), all.end(),
               [](const auto& a, const auto& b) { return before(*a.second, *b.second); });
     for (const auto& [l, o] : all) {
-      port &from = m_ports.at(l), &to = m_ports.at(receiving | o->last);
+      port &from = m_ports[l], &to = m_ports[receiving(o->last)];
       if (from.partner != none || to.partner != none) continue;
       from.partner = o->last;
       to.partner = l;
     }
     std::sort(order.begin(), order.end());
     for (const auto& [weight, l] : order) {
-      if (m_ports.at(l).partner != none) continue;
+      if (m_ports[l].partner != none) continue;
       ++m_round;
       augment(l, -weight);
     }
@@ -273,29 +298,29 @@ class scheduler {
 
   // A partner for a port, at the cost of no other one that has as much left to do: along an
   // alternating path.
-  bool augment(std::uint64_t l, double weight) {
-    port& p = m_ports.at(l);
+  bool augment(std::uint32_t l, double weight) {
+    port& p = m_ports[l];
     p.visited = m_round;
-    const auto take = [&](std::uint64_t other) {
-      port& o = m_ports.at(other);
+    const auto take = [&](std::uint32_t other) {
+      port& o = m_ports[other];
       if (o.visited == m_round) return false;
       o.visited = m_round;
       if (o.partner != none) {
-        const std::uint64_t held = o.sends ? receiving | o.partner : o.partner;
-        port& h = m_ports.at(held);
+        const std::uint32_t held = o.sends ? receiving(o.partner) : o.partner;
+        port& h = m_ports[held];
         if (h.visited == m_round) return false;
         if (!augment(held, weight)) {
           if (h.weight >= weight) return false;
           h.partner = none;
         }
       }
-      p.partner = static_cast<std::uint32_t>(other);
-      o.partner = static_cast<std::uint32_t>(l);
+      p.partner = port_link(other);
+      o.partner = port_link(l);
       return true;
     };
     if (p.sends)
       return std::any_of(p.offers.begin(), p.offers.end(),
-                         [&](const offer& o) { return take(receiving | o.last); });
+                         [&](const offer& o) { return take(receiving(o.last)); });
     return std::any_of(p.senders.begin(), p.senders.end(), take);
   }
 
@@ -331,7 +356,9 @@ class scheduler {
   std::vector<std::vector<std::uint32_t>> m_blocked;  // by link: those that wait for it too
   std::vector<bool> m_dirty;
   std::vector<std::uint32_t> m_to_try;
-  std::map<std::uint64_t, port> m_ports;  // those that are free
+  std::vector<port> m_ports;          // of each link: it sends, or something arrives by it
+  std::vector<std::uint32_t> m_used;  // those that are free now
+  std::vector<offer> m_best;          // of one link
   int m_round = 0;
   std::priority_queue<event> m_events;
   timetable m_made;
