@@ -31,6 +31,9 @@ namespace sucl::fabric {
 /// Long messages travel in pieces, of which one is combined or sent on while the next one comes. A
 /// piece is short enough to be combined while the caches hold it.
 inline constexpr std::uint64_t piece_bytes = std::uint64_t{512} << 10;
+/// Shorter messages have so many pieces, unless these were too short to be worth a message.
+inline constexpr std::uint64_t pieces_at_least = 4;
+inline constexpr std::uint64_t short_piece_bytes = std::uint64_t{64} << 10;
 /// So many pieces that are combined from scratch may be in flight from one rank.
 inline constexpr std::uint64_t scratch_pieces = 4;
 

@@ -320,7 +320,8 @@ void schedule::user(bool sends, int peer, const sucl_operation& o, const void* m
 }
 
 std::uint64_t schedule::piece_of(std::uint64_t bytes) const {
-  return std::max<std::uint64_t>(1, std::min(bytes, piece_bytes) / m_element) * m_element;
+  const std::uint64_t most = std::clamp(bytes / pieces_at_least, short_piece_bytes, piece_bytes);
+  return std::max<std::uint64_t>(1, std::min(bytes, most) / m_element) * m_element;
 }
 
 // Whole elements in each.
