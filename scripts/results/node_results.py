@@ -62,8 +62,8 @@ def make_nodes(rate):
         ip(*f"-n {node} link set dev sucl0 mtu 9000 up".split())
         ip(*f"-n {node} link set lo up".split())
         # A burst of what the link carries between two ticks of a kernel with 250 a second.
-        shape = f"tc qdisc add dev sucl0 root tbf rate {rate} burst 5mb latency 50ms"
-        ip("netns", "exec", node, *shape.split())
+        limit = f"tc qdisc add dev sucl0 root tbf rate {rate} burst 5mb latency 50ms"
+        ip("netns", "exec", node, *limit.split())
 
 
 def write_agent(folder):
