@@ -442,7 +442,7 @@ TEST(mock_settings, are_refused_with_a_cure) {
        {std::array{"delay_us", "3600000001", "from 0 to 3600000000"},
         std::array{"max_count", "1152921504606846977", "from 0 to 1152921504606846976"},
         std::array{"fail_at", "99999999999999999999", "from 0 to 1152921504606846976"},
-        std::array{"stuck_at", "-1", "from 0 to 1152921504606846976"},
+        std::array{"stuck_at", "1152921504606846977", "from 0 to 1152921504606846976"},
         std::array{"fail_rank", "-2", "from -1 to 2147483647"}}) {
     const auto out = problem(key, value);
     EXPECT_EQ(out.message,
