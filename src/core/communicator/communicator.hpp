@@ -152,7 +152,10 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// what.
   void report_mismatch(const std::string& what) { m_queue.report_mismatch(what); }
   /// A member on another machine has ended the communicator, and how.
-  void note_end(int member, const communicator_end& e) { m_queue.note_end(member, e); }
+  /// False: not now, as with all functions that try.
+  bool try_note_end(int member, const communicator_end& e) {
+    return m_queue.try_note_end(member, e);
+  }
   /// The error of all ranks if this one waits for members that have ended it.
   std::optional<std::string> ended_too_early() { return m_queue.ended_too_early(); }
   /// Whether a call is inside a backend.
@@ -241,6 +244,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
 
   /// Gives up everything with this error; later calls throw it. From the watchdog.
   void fail_all(const error_info& info) { m_queue.fail_all(info); }
+  bool try_fail_all(const error_info& info) { return m_queue.try_fail_all(info); }
   /// The same where the program knows the cause of it, or is about to.
   void abandon(const error_info& info) { m_queue.abandon(info); }
   /// The same for what has failed on this rank alone: the others get the error, and fail too.

@@ -148,9 +148,10 @@ int only_peer(communicator& c, const record_entry& e) {
   if (e.kind == SUCL_KIND_SEND) return e.root;
   if (e.kind == SUCL_KIND_RECV) return e.source;
   if (e.kind == SUCL_KIND_SENDRECV) return e.root == e.source ? e.root : -1;
-  const auto state = c.snapshot();
-  const bool oldest = state.busy && state.oldest.kind == e.kind && state.peers.size() == 1;
-  return oldest ? state.peers.front() : -1;
+  const auto state = c.try_snapshot();
+  const bool oldest =
+      state && state->busy && state->oldest.kind == e.kind && state->peers.size() == 1;
+  return oldest ? state->peers.front() : -1;
 }
 
 // Whether an operation can end by what this rank calls alone.
@@ -284,8 +285,8 @@ bool lacks_call(process_context& rank, communicator& c, const circle_message& m)
              may_match(e, m);
     });
   }
-  const auto state = c.snapshot();
-  return (m.replay ? state.replayed : state.issued) < m.number;
+  const auto state = c.try_snapshot();
+  return state && (m.replay ? state->replayed : state->issued) < m.number;
 }
 
 void circle_search::take(communicator& c, const circle_message& m, clock::time_point now) {

@@ -114,6 +114,8 @@ class SUCL_CORE_API issue_queue {
   /// Fails everything that is not done, and everything that is issued later. Once. A caller inside
   /// a backend gets a moment to come out before.
   void fail_all(const error_info& info);
+  /// False: not now, as another thread has the lock and does not give it back for a moment.
+  bool try_fail_all(const error_info& info);
   void abandon(const error_info& info);
   bool ended() const { return m_ended.load(std::memory_order_acquire); }
 
@@ -256,9 +258,10 @@ class SUCL_CORE_API issue_queue {
   const pair_log& pairs() const { return m_pairs; }
   bool any_failed() const { return m_any_failed; }
   /// A member that shares no memory with this rank has ended it.
-  void note_end(int member, const communicator_end& e);
+  /// False: not now.
+  bool try_note_end(int member, const communicator_end& e);
   /// The error of the ranks about members that have ended it in good order, where this rank
-  /// waits for them.
+  /// waits for them; none while another thread has the lock.
   std::optional<std::string> ended_too_early();
   /// From now on every call fails. False: it had ended before.
   bool end() { return !m_ended.exchange(true); }
@@ -267,6 +270,10 @@ class SUCL_CORE_API issue_queue {
   bool is_thrown() const { return m_failures.is_thrown(); }
 
  private:
+  /// For which the watch thread tries to get the lock.
+  static constexpr std::chrono::milliseconds moment{1};
+
+  void fail_all(const error_info& info, held_lock& lock);
   op_request& take(const sucl_operation& record, const layouts& layout, bool ready);
   op_request& take_call(const sucl_operation& record, const layouts& layout, bool blocking,
                         bool ready);

@@ -10,11 +10,21 @@ namespace sucl::core {
 using phase = op_request::phase;
 
 void issue_queue::fail_all(const error_info& info) {
-  // A late report about a communicator that has been shrunk is no failure of this process.
-  if (failed_or_ended()) return;
-  if (!is_asked_for(info)) m_context.owner->note_failure(info);
   held_lock lock(m_mutex);
+  fail_all(info, lock);
+}
+
+bool issue_queue::try_fail_all(const error_info& info) {
+  held_lock lock = try_lock_for(moment);
+  if (!lock) return false;
+  fail_all(info, lock);
+  return true;
+}
+
+void issue_queue::fail_all(const error_info& info, held_lock& lock) {
+  // A late report about a communicator that has been shrunk is no failure of this process.
   if (m_failures.broken() || ended()) return;
+  if (!is_asked_for(info)) m_context.owner->note_failure(info);
   call_back(info, lock);
   if (m_failures.broken() || ended()) return;
   m_context.backends.abort();
@@ -127,8 +137,8 @@ void issue_queue::check_ended_members() {
 }
 
 std::optional<std::string> issue_queue::ended_too_early() {
-  const held_lock lock(m_mutex);
-  if (!m_members.poll() || m_failures.broken()) return std::nullopt;
+  const held_lock lock = try_lock_for(moment);
+  if (!lock || !m_members.poll() || m_failures.broken()) return std::nullopt;
   auto why = find_ended();
   const record_entry* inside = m_inside.load(std::memory_order_relaxed);
   if (!why && m_entered && inside) {
@@ -154,12 +164,13 @@ communicator_end issue_queue::end_of_work(bool leaving) const {
   return e;
 }
 
-void issue_queue::note_end(int member, const communicator_end& e) {
-  {
-    const held_lock lock(m_mutex);
-    m_members.note(member, e);
-  }
+bool issue_queue::try_note_end(int member, const communicator_end& e) {
+  held_lock lock = try_lock_for(moment);
+  if (!lock) return false;
+  m_members.note(member, e);
+  lock.unlock();
   m_waker.wake();
+  return true;
 }
 
 // What is not done yet is reported by the progress thread.

@@ -132,6 +132,7 @@ void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
   read_messages(c, w, now);
   if (!w.state) return end_if_taken_for_ever(c, w);
   w.vain_polls = 0;
+  if (w.unapplied && c.try_fail_all(info_of(*w.unapplied))) w.unapplied.reset();
   take_kept(c, w, now);
   if (m_circles)
     m_circles->send(c, static_cast<std::uint32_t>(message_kind::circle), now,
@@ -225,7 +226,9 @@ void watchdog::take(communicator& c, watched& w, int source, const control_messa
       break;
     }
     case message_kind::end:
-      c.note_end(source, {static_cast<communicator_end::manner>(m.code), m.sequence, m.replays});
+      if (!c.try_note_end(source,
+                          {static_cast<communicator_end::manner>(m.code), m.sequence, m.replays}))
+        w.kept.emplace_back(source, m);
       break;
     case message_kind::circle:
     case message_kind::of_calls: break;
@@ -280,6 +283,7 @@ void watchdog::take_kept(communicator& c, watched& w, time_point now) {
 // Why what has the lock may wait in vain. Where no member has died but another rank of the job, a
 // library may have been left in no state to go on.
 watchdog::obstacle watchdog::obstacle_of(const communicator& c, const watched& w) const {
+  if (w.unapplied) return {polls_to_come_out, w.unapplied};
   for (const auto& [source, m] : w.kept)
     if (m.what == message_kind::diagnosis)
       return {polls_to_come_out,
@@ -314,7 +318,7 @@ void watchdog::end_if_taken_for_ever(communicator& c, watched& w) const {
 
 void watchdog::apply_diagnosis(communicator& c, watched& w, const diagnosis& v) {
   w.failed = true;
-  c.fail_all(info_of(v));
+  if (!c.try_fail_all(info_of(v))) w.unapplied = v;
 }
 
 void watchdog::check_processes(communicator& c, watched& w, time_point now) {

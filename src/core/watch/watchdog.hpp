@@ -108,6 +108,7 @@ class watchdog {
     std::optional<time_point> gone_since;               ///< a peer, in good order
     std::unique_ptr<progress_query> open;
     bool failed = false;
+    std::optional<diagnosis> unapplied;           ///< has failed with that, but the lock was taken
     std::optional<call_comparison> calls;         ///< of ranks on several nodes
     std::optional<time_point> mismatch_reported;  ///< when
     std::string mismatch;
