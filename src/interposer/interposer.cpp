@@ -317,11 +317,13 @@ std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfe
     // Ranks that need not wait may have gone through the call: the library would wait for them.
     const bool all_are_in_it = !rooted(static_cast<kind>(t.called)) && t.called != SUCL_KIND_SCAN &&
                                t.called != SUCL_KIND_EXSCAN;
-    if (e.code() != errc::mismatch || over || !all_are_in_it) {
+    const bool is_done = t.only_gives(p.at.rank);
+    if (e.code() != errc::mismatch || over || !(all_are_in_it || is_done)) {
       errors.add(e, p.native);
       return code_of(e);
     }
     leave_to_mpi(p, e);
+    if (is_done) return MPI_SUCCESS;
     return std::nullopt;
   }
 }

@@ -272,8 +272,13 @@ int interposer::finish(pending& r, found_errors& errors) {
   int code = MPI_SUCCESS;
   if (const auto& failure = r.operation.failure()) {
     const error e(*failure);
-    errors.add(e, m_requests.native_of(r));
-    code = code_of(e);
+    if (e.code() == errc::mismatch && r.what.only_gives(r.core->rank())) {
+      const std::lock_guard lock(m_requests.lock());
+      if (r.with && r.with->core == r.core) leave_to_mpi(*r.with, e);
+    } else {
+      errors.add(e, m_requests.native_of(r));
+      code = code_of(e);
+    }
   } else {
     code = deliver(r, errors);
   }

@@ -79,6 +79,16 @@ sucl_operation transfer::filled() {
   return o;
 }
 
+bool transfer::only_gives(int rank) const {
+  switch (called) {
+    case SUCL_KIND_REDUCE:
+    case SUCL_KIND_GATHER:
+    case SUCL_KIND_GATHERV: return record.root != rank;
+    case SUCL_KIND_BROADCAST: return record.root == rank;
+    default: return false;
+  }
+}
+
 bool transfer::order_matters() const {
   return by_own_op || base::order_matters(record.kind, record.type, record.op);
 }

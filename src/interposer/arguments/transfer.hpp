@@ -115,6 +115,8 @@ struct transfer {
     if (staged && code == MPI_SUCCESS) staged->store();
     return code;
   }
+  /// Whether the rank receives nothing: what the others call is nothing to it.
+  bool only_gives(int rank) const;
   /// Whether the order of operands may show in the result.
   bool order_matters() const;
   /// For one that goes on after the program's call: its types and op outlive the program's handles.

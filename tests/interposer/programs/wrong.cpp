@@ -179,6 +179,35 @@ void wrong_at_the_root() {
   for (int calls = 44; calls < 64; ++calls) wrong_at_the_root(8, calls, reduce);
 }
 
+// The same of a call in which the others wait for the root, as it is of many bytes: they have given
+// what they had to, and the root's error is the root's alone.
+void large_and_wrong_at_the_root() {
+  constexpr int count = 1 << 20;
+  std::vector<int> in(count, 1), out(count);
+  for (const bool started : {false, true}) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 12; ++i) MPI_Barrier(comm);
+    int* const to = g_rank == 0 ? in.data() : out.data();
+    int code = MPI_SUCCESS;
+    if (started) {
+      MPI_Request r = MPI_REQUEST_NULL;
+      code = MPI_Ireduce(in.data(), to, count, MPI_INT, MPI_SUM, 0, comm, &r);
+      // The root comes with the next call when the others have begun this one.
+      MPI_Barrier(MPI_COMM_WORLD);
+      if (g_rank == 0) still_works(comm, "a started error of the root");
+      if (code == MPI_SUCCESS) code = MPI_Wait(&r, MPI_STATUS_IGNORE);
+      if (g_rank > 0) still_works(comm, "a started error of the root");
+    } else {
+      code = MPI_Reduce(in.data(), to, count, MPI_INT, MPI_SUM, 0, comm);
+    }
+    expect((code != MPI_SUCCESS) == (g_rank == 0), "a large call that is wrong at the root");
+    for (int i = 0; i < 12; ++i) still_works(comm, "a large error of the root");
+    MPI_Comm_free(&comm);
+  }
+}
+
 // The same of a call that the others need not wait in, and a message of theirs that the root waits
 // for: so nothing of SuCL's may wait for the root, as the agreement after the trials, or the
 // set-up.
@@ -377,6 +406,7 @@ int main(int argc, char** argv) {
     for (const bool again : {false, true}) wrong_persistent_on_one(barriers, again);
   wrong_at_the_root();
   if (argc == 1) {
+    large_and_wrong_at_the_root();
     root_takes_too_little();
     ranks_differ();
   }
