@@ -5,9 +5,8 @@
 #include "backends/shm_common/make_part.hpp"
 #include "backends/shm_plan/backend.hpp"
 #include "backends/shm_plan/plans/custom_plan.hpp"
-#include "base/bounds.hpp"
 #include "base/error.hpp"
-#include "base/text.hpp"
+#include "base/setting_values.hpp"
 #include "core/host_ops/helper_threads.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/backend_creation.hpp"
@@ -55,8 +54,10 @@ int threads_of(const backend_creation& c) {
     if (key != "threads")
       base::fail(errc::configuration, "backend plan does not understand " + key + " = " + value,
                  "It knows threads, a number");
-    threads = base::parse_number(value);
-    base::check_bounds("backend plan", key, threads, {0, helper_threads::max});
+    const auto problem =
+        base::read_number(key, value, base::bounds<std::uint64_t>{0, helper_threads::max}, threads);
+    if (!problem.message.empty())
+      base::fail(errc::configuration, "backend plan: " + problem.message, problem.hint);
   }
   const int by_default = std::clamp(processors_per_rank(c) / 2, 1, enough);
   return threads > 0 ? static_cast<int>(threads) : by_default;

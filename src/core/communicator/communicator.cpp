@@ -47,7 +47,8 @@ communicator::communicator(std::shared_ptr<process_context> owner, sucl_group* g
     make(rank, size);
   } catch (const error& e) {
     // Every rank throws this one, so what there is ends as it was made, together.
-    if (e.code() == errc::out_of_memory) m_context.backends.destroy(false);
+    if (e.code() == errc::out_of_memory || e.code() == errc::configuration)
+      m_context.backends.destroy(false);
     throw;
   }
 }

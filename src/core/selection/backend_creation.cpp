@@ -109,8 +109,8 @@ bool backend_creation::agree(bool mine) const {
   return agree_on_part(said).all;
 }
 
-// A rank without memory is no reason to go without a backend, as one without a library is: the
-// communicator is not made.
+// A rank without memory, or with a setting that is wrong, is no reason to go without a backend, as
+// one without a library is: the communicator is not made.
 backend_creation::agreement backend_creation::agree_on_part(const error_info& problem) const {
   struct creation_result {
     std::int32_t code;
@@ -123,6 +123,13 @@ backend_creation::agreement backend_creation::agree_on_part(const error_info& pr
   for (std::size_t r = 0; r < results.size(); ++r) {
     if (results[r].code == SUCL_SUCCESS) continue;
     v.all = false;
+    if (results[r].code == SUCL_ERROR_CONFIGURATION && !v.wrong_setting) {
+      v.wrong_setting = problem;
+      if (problem.code == errc::configuration) continue;
+      v.wrong_setting->code = errc::configuration;
+      v.wrong_setting->message = "rank " + std::to_string(r) + ": " + results[r].text;
+      v.wrong_setting->hint = "Correct the setting on that rank";
+    }
     if (results[r].code != SUCL_ERROR_OUT_OF_MEMORY || v.no_memory) continue;
     v.no_memory.emplace();
     v.no_memory->code = errc::out_of_memory;

@@ -62,8 +62,9 @@ class backend_creation {
  public:
   /// What ranks have said of their parts of a backend.
   struct agreement {
-    bool all = true;                      ///< every rank has its part
-    std::optional<error_info> no_memory;  ///< some rank has no memory for it
+    bool all = true;                          ///< every rank has its part
+    std::optional<error_info> no_memory;      ///< some rank has no memory for it
+    std::optional<error_info> wrong_setting;  ///< of the backend, on some rank
   };
 
   /// All must outlive it. Out-of-band channels that it makes go to `oobs`.

@@ -71,6 +71,15 @@ selection_query query_of(const sucl_operation& record, int size, bool blocking, 
   return q;
 }
 
+// Why a backend that was tried cannot be opened; errc::success: it can.
+error_info problem_of(const registry& backends, const std::string& name) {
+  for (const auto& report : backends.reports())
+    if (report.name == name && report.problem) return *report.problem;
+  error_info none;
+  none.code = errc::success;
+  return none;
+}
+
 }  // namespace
 
 void backend_set::create(const base::config& settings, registry& backends,
@@ -197,8 +206,9 @@ void backend_set::create_built_in(backend_creation& c, const built_in_backend& b
     try {
       made = b.create(c, &obstacle);
     } catch (const error& e) {
-      obstacle = e.info().message;
-      mine.code = e.code();
+      mine = e.info();
+      mine.backend = b.name();
+      obstacle = mine.message;
     } catch (const std::bad_alloc&) {
       obstacle = "this rank has no memory for its part of " + std::string(b.name());
       mine.code = errc::out_of_memory;
@@ -208,6 +218,7 @@ void backend_set::create_built_in(backend_creation& c, const built_in_backend& b
     const auto v = c.agree_on_part(mine);
     if (v.all) return add_built_in(c, b, std::move(made), i);
     if (made.via.table) made.via.table->comm_destroy(made.via.comm);
+    if (v.wrong_setting) throw error(*v.wrong_setting);
     if (v.no_memory) throw error(*v.no_memory);
     if (obstacle.empty()) obstacle = "it cannot be used on every rank";
   }
@@ -248,14 +259,13 @@ std::string backend_set::try_create(backend_creation& c, const base::backend_ent
                                     error_info* why) {
   const backend_source source = c.source_of(entry);
   const backend_handle* handle = c.backends.try_open(source);
-  if (!c.agree(handle != nullptr)) {
+  const error_info unopened = problem_of(c.backends, source.name);
+  const auto opened = c.agree_on_part(unopened);
+  if (opened.wrong_setting) throw error(*opened.wrong_setting);
+  if (!opened.all) {
     if (handle) return "it cannot be used on every rank";
-    for (const auto& report : c.backends.reports())
-      if (report.name == source.name && report.problem) {
-        if (why) *why = *report.problem;
-        return report.problem->message;
-      }
-    return "it cannot be opened";
+    if (why) *why = unopened;
+    return unopened.message;
   }
   backend_instance made;
   made.name = source.name;
@@ -271,6 +281,7 @@ std::string backend_set::try_create(backend_creation& c, const base::backend_ent
     if (!status) handle->table->comm_destroy(made.via.comm);
     c.drop_last_oob();
     if (status && why) *why = problem;
+    if (v.wrong_setting) throw error(*v.wrong_setting);
     // Without it much could not be executed, and the program can end what it lacks room for.
     if (entry.role == role::reference) refuse_reference(problem);
     if (v.no_memory && c.around.native_device) throw error(*v.no_memory);
