@@ -29,16 +29,29 @@ void gather(const sucl_oob& oob, const void* mine, void* all, std::uint64_t byte
   if (const auto status = services().oob_allgather(&channel, mine, all, bytes)) throw_last(status);
 }
 
-// The first lines in which two texts differ, as "here, but there".
+using lines = std::vector<std::string>;
+
+// The value of the line's key in other lines, as a line; or that there is none.
+std::string same_key_in(const lines& others, const std::string& line) {
+  const std::string key = line.substr(0, line.find(" = ")) + " = ";
+  for (const std::string& other : others)
+    if (other.compare(0, key.size(), key) == 0) return other;
+  return key + "unset";
+}
+
+// The first values in which two texts of lines "key = value" differ, as "here, but there".
 std::string first_difference(const std::string& a, const std::string& b) {
-  const auto left = base::split(a, '\n');
-  const auto right = base::split(b, '\n');
-  for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
-    const std::string x = i < left.size() ? left[i] : "";
-    const std::string y = i < right.size() ? right[i] : "";
-    const char* const none = "nothing more";
-    if (x != y) return (x.empty() ? none : x) + ", but " + (y.empty() ? none : y);
-  }
+  const lines left = base::split(a, '\n'), right = base::split(b, '\n');
+  const auto has = [](const lines& in, const std::string& line) {
+    return std::find(in.begin(), in.end(), line) != in.end();
+  };
+  for (const std::string& line : left)
+    if (!has(right, line)) return line + ", but " + same_key_in(right, line);
+  for (const std::string& line : right)
+    if (!has(left, line)) return same_key_in(left, line) + ", but " + line;
+  // The order says which comes first.
+  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i)
+    if (left[i] != right[i]) return left[i] + " comes first, but " + right[i];
   return {};
 }
 
