@@ -56,7 +56,9 @@ class Event:
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Returns True when the operation is done, or False after `timeout` seconds.
 
-        Other threads run meanwhile. Raises what has failed on the communicator.
+        Other threads run meanwhile, and in the main thread what handles signals: where that raises,
+        as Ctrl-C does, the wait is given up, and the operation goes on. Raises what has failed on
+        the communicator.
         """
         if timeout is None:
             return self._core.wait(-1.0)

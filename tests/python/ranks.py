@@ -5,6 +5,7 @@
 import asyncio
 import contextlib
 import gc
+import signal
 import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -302,6 +303,28 @@ class Events(unittest.TestCase):
         comm.blocking.barrier()
         own.send(np.ones(1), RIGHT, 9).wait()
         event.wait()
+        self.assertEqual(got[0], 1)
+
+    def test_a_wait_can_be_interrupted_by_a_signal(self):
+        class Interrupted(Exception):
+            pass
+
+        def interrupt(*_):
+            raise Interrupted
+
+        got = np.zeros(1)
+        event = comm.recv(got, LEFT, 9)
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            for limit in (None, 60):
+                signal.setitimer(signal.ITIMER_REAL, 0.1)
+                with self.assertRaises(Interrupted):
+                    event.wait(limit)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        comm.blocking.barrier()
+        comm.send(np.ones(1), RIGHT, 9).wait()
+        self.assertTrue(event.wait())
         self.assertEqual(got[0], 1)
 
     def test_arrays_live_until_the_operation_is_done(self):

@@ -274,31 +274,53 @@ pending::~pending() {
     all_forgotten().operations.push_back({m_event, m_held});
 }
 
+namespace {
+
+using namespace std::chrono_literals;
+using wait_clock = std::chrono::steady_clock;
+
+// Whether the event is complete by then. Polls, as a wait in SYCL cannot be given up; a pause takes
+// a small part of what the wait has taken already.
+bool completes_until(const event_handle& event, wait_clock::time_point end) {
+  const nb::gil_scoped_release released;
+  for (const auto begin = wait_clock::now(); !event.done();) {
+    const auto now = wait_clock::now();
+    if (now >= end) return false;
+    constexpr std::chrono::nanoseconds shortest = 1us, longest = 1ms;
+    const auto pause = std::clamp<std::chrono::nanoseconds>((now - begin) / 50, shortest, longest);
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, end - now));
+  }
+  return true;
+}
+
+}  // namespace
+
+// Between parts of the wait the main thread runs what handles signals in Python, and gives the wait
+// up if that raises.
 bool pending::wait(double seconds) {
   if (m_is_recorded)
     fail(errc::unsupported, "the operation is one of a recording, and done when that is replayed",
          "Wait for the event that replay() returns");
-  using clock = std::chrono::steady_clock;
-  if (seconds < 0) {
-    without_gil(m_held, [&] {
-      m_event.wait();
-      m_communicator.check();
-    });
-    m_held.reset();
-    return true;
-  }
-  const auto end = clock::now() + std::chrono::duration<double>(seconds);
-  auto pause = std::chrono::microseconds(1);
+  constexpr auto part = 50ms;
+  const auto begin = wait_clock::now();
+  const bool forever = seconds < 0;
   while (!m_event.done()) {
-    if (clock::now() >= end) return false;
-    {
-      const nb::gil_scoped_release released;
-      std::this_thread::sleep_for(pause);
+    auto end = wait_clock::now() + part;
+    if (!forever) {
+      const double left =
+          seconds - std::chrono::duration<double>(wait_clock::now() - begin).count();
+      if (left <= 0) return false;
+      if (left < std::chrono::duration<double>(part).count())
+        end = wait_clock::now() +
+              std::chrono::duration_cast<wait_clock::duration>(std::chrono::duration<double>(left));
     }
-    pause = std::min(pause * 2, std::chrono::microseconds(1000));
+    if (completes_until(m_event, end)) break;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
-  without_gil(m_held, [&] { m_communicator.check(); });
+  without_gil(m_held, [&] {
+    if (forever) m_event.wait();  // which also throws what SYCL has found
+    m_communicator.check();
+  });
   m_held.reset();
   return true;
 }
