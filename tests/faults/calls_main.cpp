@@ -367,6 +367,15 @@ void missing(sucl::runtime& rt) {
                [&] { comm.blocking().allreduce(&x, 1, sucl::op::sum); });
 }
 
+// Nothing executes messages: a backend that is preferred for them cannot be loaded.
+void no_backend(sucl::runtime& rt) {
+  auto comm = rt.world();
+  int x = 1;
+  expect_error("no backend", sucl::errc::unsupported,
+               {"no backend supports send", "x: cannot load '/nowhere.so'", "messages: "},
+               [&] { comm.blocking().send(&x, 1, 1 - rt.rank()); });
+}
+
 // Gives each of two ranks a value of its own, before anything reads it: "VARIABLE=of 0,of 1".
 void differ(const std::string& what) {
   const auto equals = what.find('='), comma = what.find(',');
@@ -398,6 +407,7 @@ int main(int argc, char** argv) {
       {"backend", backend},
       {"one_rank", one_rank},
       {"missing", missing},
+      {"no_backend", no_backend},
       {"configuration", [](sucl::runtime& rt) { (void)rt.world(); }}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;

@@ -347,11 +347,15 @@ const backend_instance& backend_set::choose(const sucl_operation& record, bool b
   }
   if (c) return m_all[static_cast<std::size_t>(m_by_index[static_cast<std::size_t>(c->backend)])];
   if (m_fallback >= 0) return m_all[static_cast<std::size_t>(m_fallback)];
+  std::string reasons;
+  for (const consideration& one : reasons_for(record, blocking, {}).considered)
+    if (one.why.rfind("it is for ", 0) != 0 && one.why != m_no_mpi)
+      reasons += "; " + one.backend + ": " + one.why;
   base::fail(
       errc::unsupported,
       "no backend supports " + std::string(name(static_cast<kind>(record.kind))) + " of " +
           name(static_cast<type>(record.type)) + " with op " + name(static_cast<op>(record.op)) +
-          (m_no_mpi.empty() ? "" : "; " + m_no_mpi),
+          reasons + (m_no_mpi.empty() ? "" : "; " + m_no_mpi),
       m_no_mpi.empty() ? "communicator.explain() says why each backend was passed over" : mpi_hint);
 }
 
@@ -388,19 +392,22 @@ std::string backend_set::explain_bits(const sucl_operation& record,
          (above ? "  folds  SuCL, of what " + backend + " moves\n" : "");
 }
 
+explanation backend_set::reasons_for(const sucl_operation& record, bool blocking,
+                                     std::optional<std::uint64_t> bytes) {
+  auto q = query_of(record, m_size, blocking, m_table.scope.mixed);
+  if (bytes) q.bytes = *bytes;
+  return sucl::core::explain(m_table, q, [&](int b) -> std::string {
+    if (usable(b, record)) return {};
+    const auto i = static_cast<std::size_t>(b);
+    if (!m_obstacles[i].empty()) return m_obstacles[i];
+    return folds_in_order(record) ? "it does not fold in the fixed order"
+                                  : "it cannot execute this";
+  });
+}
+
 std::string backend_set::explain(const sucl_operation& record, std::uint64_t bytes) {
-  const auto answer = [&](bool blocking) {
-    auto q = query_of(record, m_size, blocking, m_table.scope.mixed);
-    q.bytes = bytes;
-    return sucl::core::explain(m_table, q, [&](int b) -> std::string {
-      if (usable(b, record)) return {};
-      const auto i = static_cast<std::size_t>(b);
-      if (!m_obstacles[i].empty()) return m_obstacles[i];
-      return folds_in_order(record) ? "it does not fold in the fixed order"
-                                    : "it cannot execute this";
-    });
-  };
-  const explanation e = answer(true), by_event = answer(false);
+  const explanation e = reasons_for(record, true, bytes);
+  const explanation by_event = reasons_for(record, false, bytes);
   std::string text = render(e);
   if (by_event.backend != e.backend)
     text += "  by event " + by_event.backend + ": " + by_event.considered.back().source + ", " +

@@ -110,6 +110,9 @@ class backend_set {
   std::string obstacles(const base::config& settings) const;
   [[noreturn]] void refuse_all(const backend_creation& c) const;
   bool usable(int backend, const sucl_operation& record);
+  /// `bytes`: the size of the message, where that is not the record's.
+  explanation reasons_for(const sucl_operation& record, bool blocking,
+                          std::optional<std::uint64_t> bytes);
   bool folds_in_order(const sucl_operation& record) const;
   std::string explain_bits(const sucl_operation& record, const std::string& backend) const;
 
