@@ -216,10 +216,17 @@ class Job(unittest.TestCase):
                 ("PROVIDER", "carrier_pigeons", 'has no provider "carrier_pigeons"',
                  "Set fabric.provider .* to one of: .*tcp"),
                 ("INTERFACE", "eth77", "no provider at the interface 'eth77'",
-                 "Set fabric.interface"),
-                ("INTERFACE", "10.1.0.0/77", "'10.1.0.0/77' is no subnet", "Write one as")):
+                 "Set fabric.interface")):
             self.check_nothing_connects(2, said, cure, variables={
                 "SUCL_NODE_SIZE": 1, f"SUCL_FABRIC_{variable}": value})
+
+    @unittest.skipUnless(FABRIC, "built without libfabric")
+    def test_a_wrong_setting_of_the_network(self):
+        self.assertNotEqual(
+            self.run_local(2, PROGRAM, "check", options=("--timeout", "60"),
+                           SUCL_NODE_SIZE=1, SUCL_FABRIC_INTERFACE="10.1.0.0/77"), 0)
+        for pattern in ("'10.1.0.0/77' is no subnet .configuration", "Write one as"):
+            self.assertEqual(len(re.findall(pattern, self.text)), 2, (pattern, self.text))
 
     @unittest.skipUnless(FABRIC, "built without libfabric")
     def test_one_rank_without_the_library(self):
