@@ -101,7 +101,10 @@ class kernel_comm {
   std::string describe(const sucl_operation& operation) const;
 
   /// The limits that a plan has to fit.
-  device_plan_limits plan_limits() const { return {m_setting.groups, m_setting.ll_max_bytes}; }
+  device_plan_limits plan_limits() const {
+    return {m_setting.groups, m_setting.ll_max_bytes, m_setting.ll128_min_bytes,
+            m_setting.ll128_exchange_max_bytes};
+  }
   plan_store& plans() { return m_plans; }
   bool runs_plans() const { return m_runs_plans; }
   int rank() const { return m_setting.rank; }

@@ -26,8 +26,20 @@ enum class plan_action : std::int32_t {
   wait   ///< until the channel `peer` of this rank has done its steps before number `value`
 };
 
-/// Where memory of this rank is.
-enum class plan_space : std::int32_t { send, recv, scratch, slots };
+/// Where memory of this rank is. What is in `lines` is a message in its slot, as LL128 has it.
+enum class plan_space : std::int32_t { send, recv, scratch, slots, lines };
+
+/// How a message goes: at once, behind a flag of each work group; or in lines with flags of their
+/// own, by LL or LL128.
+enum class plan_protocol : std::int32_t { bulk, ll, ll128 };
+
+/// LL128 lines of a message: those of each run of bytes that is a work group's own begin with a row
+/// of their own.
+inline constexpr std::uint64_t lines_row = 4 * ll128_line, lines_row_data = 4 * ll128_data;
+/// Where they begin: of a run that has `before` bytes before it, in so many runs.
+constexpr std::uint64_t lines_of_run(std::uint64_t before, std::uint64_t runs) {
+  return ((before + lines_row_data - 1) / lines_row_data + runs) * lines_row;
+}
 
 struct plan_operand {
   std::uint64_t offset;  ///< bytes
@@ -45,7 +57,7 @@ struct plan_step {
   std::uint64_t value;  ///< and how far that has to be
   std::uint32_t first;  ///< of the sources of a fold, in the list of operands
   std::uint32_t sources;
-  std::int32_t ll;             ///< the message goes by the LL protocol
+  plan_protocol how;           ///< of a message; of a fold, ll128: sources of it are in lines
   std::int32_t stays_in_slot;  ///< 1: the message is read in its slot
 };
 

@@ -10,32 +10,9 @@
 #include "kernels/collective/fold.hpp"
 #include "kernels/collective/signal.hpp"
 #include "kernels/plan/args.hpp"
+#include "kernels/plan/lines.hpp"
 
 namespace sucl::kernels {
-
-/// Calls `f(begin, length)` for each run of bytes of this group in a range of a space; `begin` is
-/// counted from that of the range.
-template <class Item, class Function>
-SUCL_INLINE void each_stripe(const Item& at, const plan_args& j, std::uint64_t offset,
-                             std::uint64_t bytes, const Function& f) {
-  const std::uint64_t low = j.stripe * static_cast<unsigned>(at.group());
-  const std::uint64_t high = low + j.stripe < j.period ? low + j.stripe : j.period;
-  const std::uint64_t end = offset + bytes;
-  for (std::uint64_t base = offset / j.period * j.period; base < end; base += j.period) {
-    const std::uint64_t from = base + low > offset ? base + low : offset;
-    const std::uint64_t to = base + high < end ? base + high : end;
-    if (from < to) f(from - offset, to - from);
-  }
-}
-
-SUCL_INLINE std::byte* address_of(const plan_args& j, const memory_pair& m, const plan_operand& o) {
-  switch (o.where) {
-    case plan_space::send: return const_cast<std::byte*>(m.send) + o.offset;
-    case plan_space::recv: return m.recv + o.offset;
-    case plan_space::scratch: return j.scratch + o.offset;
-    default: return j.memory[j.rank] + j.slots + o.offset;
-  }
-}
 
 /// This group's flag of a message, in its receiver's memory.
 template <class Item>
@@ -44,28 +21,34 @@ SUCL_INLINE std::uint64_t* flag_of(const Item& at, std::byte* memory, const plan
          static_cast<unsigned>(at.group());
 }
 
+/// What became of a step.
+enum class plan_outcome { done, waits, ends };
+
 template <class Item, class Folder>
-SUCL_INLINE void fold_step(const Item& at, const plan_args& j, const memory_pair& m,
-                           const Folder& folder, const plan_step& s) {
+SUCL_INLINE plan_outcome fold_step(const Item& at, const plan_args& j, const memory_pair& m,
+                                   const Folder& folder, const plan_step& s) {
   at.barrier();
+  if (s.how == plan_protocol::ll128)
+    return at.together(fold_lines(at, j, m, folder, s)) ? plan_outcome::done : plan_outcome::ends;
   std::byte* to = address_of(j, m, s.at);
   if (s.sources == 1) {
     const std::byte* from = address_of(j, m, j.operands[s.first]);
-    if (from == to) return;
+    if (from == to) return plan_outcome::done;
     each_stripe(at, j, s.at.offset, s.bytes,
-                [&](std::uint64_t begin, std::uint64_t length)
+                [&](std::uint64_t begin, std::uint64_t length, std::uint64_t)
                     SUCL_FLAT { copy(at, to + begin, from + begin, length); });
-    return;
+    return plan_outcome::done;
   }
   if constexpr (Folder::combines)
     each_stripe(at, j, s.at.offset, s.bytes,
-                [&](std::uint64_t begin, std::uint64_t length) SUCL_FLAT {
+                [&](std::uint64_t begin, std::uint64_t length, std::uint64_t) SUCL_FLAT {
                   fold_memory memory;
                   for (std::uint32_t i = 0; i < s.sources; ++i)
                     memory.add_source(address_of(j, m, j.operands[s.first + i]) + begin);
                   memory.add_target(to + begin);
                   fold(at, j, folder, length, memory);
                 });
+  return plan_outcome::done;
 }
 
 template <class Item>
@@ -75,9 +58,10 @@ SUCL_INLINE void send_step(const Item& at, const plan_args& j, const memory_pair
   const std::byte* from = address_of(j, m, s.at);
   std::byte* memory = j.memory[s.peer];
   std::byte* to = memory + j.slots + s.slot;
-  if (!s.ll) {
+  if (s.how == plan_protocol::ll128) return push_lines(at, j, s, from, to);
+  if (s.how == plan_protocol::bulk) {
     each_stripe(at, j, s.at.offset, s.bytes,
-                [&](std::uint64_t begin, std::uint64_t length)
+                [&](std::uint64_t begin, std::uint64_t length, std::uint64_t)
                     SUCL_FLAT { copy(at, to + begin, from + begin, length); });
     at.barrier();
     if (at.thread() == 0) store_release(flag_of(at, memory, s), step_of(j, s.value));
@@ -86,7 +70,7 @@ SUCL_INLINE void send_step(const Item& at, const plan_args& j, const memory_pair
   const auto flag = static_cast<std::uint32_t>(j.epoch);
   const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * sizeof(quad);
   each_stripe(at, j, s.at.offset, s.bytes,
-              [&](std::uint64_t begin, std::uint64_t length) SUCL_FLAT {
+              [&](std::uint64_t begin, std::uint64_t length, std::uint64_t) SUCL_FLAT {
                 for (std::uint64_t p = static_cast<std::uint64_t>(at.thread()) * sizeof(quad);
                      p < length; p += stride)
                   push_quad<ll_row>(to, begin + p, load_quad(from + begin + p, length - p), flag);
@@ -101,7 +85,7 @@ SUCL_INLINE bool has_begun(const Item& at, const plan_args& j, const plan_step& 
   const std::uint64_t mine = static_cast<std::uint64_t>(at.thread()) * sizeof(quad);
   bool there = true;
   each_stripe(at, j, s.at.offset, s.bytes,
-              [&](std::uint64_t begin, std::uint64_t length) SUCL_FLAT {
+              [&](std::uint64_t begin, std::uint64_t length, std::uint64_t) SUCL_FLAT {
                 std::uint32_t a = 0, b = 0;
                 if (mine < length)
                   there = there && load_ll(lines + ll_offset<ll_row>(begin + mine), flag, a, b);
@@ -109,18 +93,15 @@ SUCL_INLINE bool has_begun(const Item& at, const plan_args& j, const plan_step& 
   return there;
 }
 
-/// What became of a step.
-enum class plan_outcome { done, waits, ends };
-
 template <class Item>
-SUCL_INLINE plan_outcome take_lines(const Item& at, const plan_args& j, const plan_step& s,
-                                    const std::byte* lines, std::byte* to) {
+SUCL_INLINE plan_outcome take_ll(const Item& at, const plan_args& j, const plan_step& s,
+                                 const std::byte* lines, std::byte* to) {
   if (!at.together(has_begun(at, j, s, lines))) return plan_outcome::waits;
   const auto flag = static_cast<std::uint32_t>(j.epoch);
   const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * sizeof(quad);
   bool ok = true;
   each_stripe(at, j, s.at.offset, s.bytes,
-              [&](std::uint64_t begin, std::uint64_t length) SUCL_FLAT {
+              [&](std::uint64_t begin, std::uint64_t length, std::uint64_t) SUCL_FLAT {
                 for (std::uint64_t p = static_cast<std::uint64_t>(at.thread()) * sizeof(quad);
                      p < length && ok; p += stride) {
                   const quad v = wait_for_quad<ll_row>(j, lines, begin + p, flag, ok);
@@ -136,13 +117,18 @@ SUCL_INLINE plan_outcome take_step(const Item& at, const plan_args& j, const mem
   std::byte* memory = j.memory[j.rank];
   const std::byte* from = memory + j.slots + s.slot;
   std::byte* to = address_of(j, m, s.at);
-  if (s.ll) return take_lines(at, j, s, from, to);
+  if (s.how == plan_protocol::ll) return take_ll(at, j, s, from, to);
+  if (s.how == plan_protocol::ll128) {
+    if (!at.together(have_begun(at, j, s, from))) return plan_outcome::waits;
+    if (s.stays_in_slot) return plan_outcome::done;
+    return at.together(take_lines(at, j, s, from, to)) ? plan_outcome::done : plan_outcome::ends;
+  }
   bool there = true;
   if (at.thread() == 0) there = load_acquire(flag_of(at, memory, s)) >= step_of(j, s.value);
   if (!at.together(there)) return plan_outcome::waits;
   if (!s.stays_in_slot)
     each_stripe(at, j, s.at.offset, s.bytes,
-                [&](std::uint64_t begin, std::uint64_t length)
+                [&](std::uint64_t begin, std::uint64_t length, std::uint64_t)
                     SUCL_FLAT { copy(at, to + begin, from + begin, length); });
   return plan_outcome::done;
 }
@@ -164,7 +150,7 @@ SUCL_INLINE void run_plan(const Item& at, const plan_args& j, const memory_pair&
         const plan_step s = j.steps[next[c]];
         plan_outcome outcome = plan_outcome::done;
         if (s.what == plan_action::fold)
-          fold_step(at, j, m, folder, s);
+          outcome = fold_step(at, j, m, folder, s);
         else if (s.what == plan_action::send)
           send_step(at, j, m, s);
         else if (s.what == plan_action::take)

@@ -20,6 +20,7 @@ namespace {
 
 using kernels::plan_action;
 using kernels::plan_operand;
+using kernels::plan_protocol;
 using kernels::plan_space;
 using kernels::plan_step;
 using plan::instruction;
@@ -41,7 +42,7 @@ struct stream {
 struct message {
   std::uint64_t slot, value;
   std::uint64_t from_offset, bytes;
-  bool ll;
+  plan_protocol how;
 };
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -196,11 +197,10 @@ class device_lowering {
       m.value = ++count[{{rank, i.peer}, c}];
       if (m.value >= kernels::max_steps)
         refuse("a plan with " + std::to_string(m.value) + " messages in a channel");
-      m.ll = i.bytes <= m_limits.ll_max_bytes && m_whole_quads &&
-             (m_out.groups == 1 || i.src_offset % quad_bytes == 0);
+      m.how = protocol_of(i);
       std::uint64_t& end = top[static_cast<std::size_t>(i.peer)];
       m.slot = end;
-      end += base::round_up(i.bytes, slot_unit) * (m.ll ? 2 : 1);
+      end += slot_bytes(m);
       m_messages[{rank, i.peer, c, i.level}].push_back(m);
     });
     m_out.slots_bytes = *std::max_element(top.begin(), top.end());
@@ -208,6 +208,21 @@ class device_lowering {
         base::round_up(m_schedule.ranks.size() * channels * static_cast<unsigned>(m_out.groups) *
                            sizeof(std::uint64_t),
                        slot_unit);
+  }
+
+  plan_protocol protocol_of(const instruction& i) const {
+    if (i.bytes >= m_limits.ll128_min_bytes && i.bytes <= m_limits.ll128_max_bytes)
+      return plan_protocol::ll128;
+    const bool in_quads = m_whole_quads && (m_out.groups == 1 || i.src_offset % quad_bytes == 0);
+    return in_quads && i.bytes <= m_limits.ll_max_bytes ? plan_protocol::ll : plan_protocol::bulk;
+  }
+
+  std::uint64_t slot_bytes(const message& m) const {
+    const std::uint64_t data = base::round_up(m.bytes, slot_unit);
+    if (m.how == plan_protocol::bulk) return data;
+    if (m.how == plan_protocol::ll) return 2 * data;
+    const std::uint64_t periods = m.bytes / m_out.period + 2;
+    return kernels::lines_of_run(m.bytes, periods * static_cast<unsigned>(m_out.groups));
   }
 
   std::uint64_t flag_of(std::int32_t sender, std::size_t c) const {
@@ -249,7 +264,7 @@ class device_lowering {
     s.slot = m.slot;
     s.flag = flag_of(which.from, c);
     s.value = m.value;
-    s.ll = m.ll;
+    s.how = m.how;
   }
 
   // As one fold, with the reductions that follow and go to the same address.
@@ -278,13 +293,17 @@ class device_lowering {
   void read_from_slots(const plan::program& mine, std::size_t c) {
     for (std::size_t t = m_first; t < m_out.steps.size(); ++t) {
       plan_step& taken = m_out.steps[t];
-      if (taken.what != plan_action::take || taken.ll || taken.at.where != plan_space::scratch ||
-          is_touched_elsewhere(mine, c, taken))
+      if (taken.what != plan_action::take || taken.how == plan_protocol::ll ||
+          taken.at.where != plan_space::scratch || is_touched_elsewhere(mine, c, taken))
         continue;
-      std::vector<plan_operand*> readers;
+      std::vector<reader> readers;
       if (!find_readers(t, readers)) continue;
-      for (plan_operand* o : readers)
-        *o = {taken.slot + (o->offset - taken.at.offset), plan_space::slots, 0};
+      const bool in_lines = taken.how == plan_protocol::ll128;
+      for (const auto& [fold, o] : readers) {
+        *o = {taken.slot + (o->offset - taken.at.offset),
+              in_lines ? plan_space::lines : plan_space::slots, 0};
+        if (in_lines) fold->how = plan_protocol::ll128;
+      }
       taken.stays_in_slot = 1;
     }
   }
@@ -303,14 +322,25 @@ class device_lowering {
     return false;
   }
 
+  struct reader {
+    plan_step* fold;
+    plan_operand* source;
+  };
+
+  // Whether a fold can read its source in the slot. Lines are read by work items that combine words
+  // of eight bytes, and all of them.
+  bool fits_slot(const plan_step& fold, const plan_operand& o, const plan_step& taken) const {
+    if (taken.how == plan_protocol::ll128)
+      return o.offset == taken.at.offset && fold.bytes == taken.bytes &&
+             (fold.sources == 1 || m_schedule.what.element_bytes <= 8);
+    return o.offset >= taken.at.offset && o.offset + fold.bytes <= taken.at.offset + taken.bytes;
+  }
+
   // The sources of folds that read what step `t` has taken; false if something else does, or only a
   // part is overwritten. Offsets of what groups cut stay what they are: sends and folds have
   // theirs.
-  bool find_readers(std::size_t t, std::vector<plan_operand*>& readers) {
+  bool find_readers(std::size_t t, std::vector<reader>& readers) {
     const plan_step taken = m_out.steps[t];
-    const auto inside = [&](const plan_operand& o, std::uint64_t bytes) {
-      return o.offset >= taken.at.offset && o.offset + bytes <= taken.at.offset + taken.bytes;
-    };
     for (std::size_t i = t + 1; i < m_out.steps.size(); ++i) {
       plan_step& s = m_out.steps[i];
       const bool touches = overlap(s.at, s.bytes, taken.at, taken.bytes);
@@ -318,8 +348,8 @@ class device_lowering {
       for (std::uint32_t k = 0; s.what == plan_action::fold && k < s.sources; ++k) {
         plan_operand& o = m_out.operands[s.first + k];
         if (!overlap(o, s.bytes, taken.at, taken.bytes)) continue;
-        if (!inside(o, s.bytes)) return false;
-        readers.push_back(&o);
+        if (!fits_slot(s, o, taken)) return false;
+        readers.push_back({&s, &o});
       }
       if ((s.what == plan_action::fold || s.what == plan_action::take) && touches)
         return s.at.offset <= taken.at.offset &&

@@ -17,6 +17,8 @@ namespace sucl::core {
 struct device_plan_limits {
   int groups = 1;                  ///< most of a kernel, the same on every rank
   std::uint64_t ll_max_bytes = 0;  ///< largest message of the LL protocol
+  /// Smallest and largest message of the LL128 protocol; with a largest of 0 there is none.
+  std::uint64_t ll128_min_bytes = 1, ll128_max_bytes = 0;
 };
 
 /// One rank's part of a schedule.
