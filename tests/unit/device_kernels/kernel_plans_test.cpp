@@ -320,6 +320,29 @@ TEST(kernel_plan, divides_messages_of_any_length_among_groups) {
       }
 }
 
+// By LL128 a fold reads what arrives in its lines, unless elements are wider than the words of
+// them.
+TEST(kernel_plan, folds_lines_in_their_slots) {
+  constexpr std::size_t n = 120;
+  composition c{2};
+  for (int r = 0; r < 2; ++r) c.reduction(c.send(0, n), c.recv(0, n), all, r, op::sum);
+  for (const type t : {type::fp64, type::complex_fp64}) {
+    const core::draft_plan d =
+        core::compose({c, {}, t, size_of(t)}, 0, 2, base::determinism::ranks);
+    const core::device_plan p = core::lower_for_device(d.schedule, 0, {2, 512, 700, 2048});
+    int in_lines = 0, in_slots = 0;
+    for (const auto& s : p.steps) {
+      if (s.what == kernels::plan_action::take) {
+        EXPECT_EQ(s.how, kernels::plan_protocol::ll128);
+      }
+      in_slots += s.what == kernels::plan_action::take && s.stays_in_slot;
+      in_lines += s.what == kernels::plan_action::fold && s.how == kernels::plan_protocol::ll128;
+    }
+    EXPECT_EQ(in_slots, t == type::fp64) << name(t);
+    EXPECT_EQ(in_lines, t == type::fp64) << name(t);
+  }
+}
+
 TEST(kernel_plan, refuses_what_kernels_have_no_room_for) {
   plan::schedule s;
   s.what.kind = kind::group;
