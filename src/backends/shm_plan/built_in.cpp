@@ -69,8 +69,8 @@ struct own_draft final : plan_draft {
 
 class plan_comm final : public built_in_comm {
  public:
-  plan_comm(const backend_comm& plans, const backend_comm& memory_provider, bool custom)
-      : m_plans(plans), m_memory_provider(memory_provider), m_custom(custom) {}
+  plan_comm(const backend_comm& plans, const backend_comm& memory_provider)
+      : m_plans(plans), m_memory_provider(memory_provider) {}
 
   std::string describe(const sucl_operation& o) override { return describe_plan(m_plans, o); }
   void retune(const tune::table* tuned) override { core::retune(m_plans, tuned); }
@@ -93,10 +93,7 @@ class plan_comm final : public built_in_comm {
     return remove_mapped(m_plans, base, sequence, region);
   }
 
-  bool runs_custom_plans() const override { return m_custom; }
-  std::string no_custom_plans() const override {
-    return m_custom ? "" : "some ranks have device memory that their hosts do not reach";
-  }
+  bool runs_custom_plans() const override { return true; }
   std::unique_ptr<plan_draft> draft(const compile_request& r, base::determinism level) override {
     auto made = std::make_unique<own_draft>();
     const draft_plan d = compile_here(r, plan_placement(m_plans), level);
@@ -119,7 +116,6 @@ class plan_comm final : public built_in_comm {
 
  private:
   backend_comm m_plans, m_memory_provider;
-  bool m_custom;  // a compiled plan is not staged
 };
 
 class plan_built_in_backend final : public built_in_backend {
@@ -129,7 +125,11 @@ class plan_built_in_backend final : public built_in_backend {
   bool uses_memory_provider() const override { return true; }
   bool runs_custom_plans() const override { return true; }
 
-  std::string obstacle(backend_creation& c) const override { return c.no_host_memory(); }
+  std::string obstacle(backend_creation& c) const override { return c.no_shared_memory(); }
+  // No other backend executes a compiled plan, so that one is staged as a whole.
+  std::string obstacle_but_for_plans(backend_creation& c) const override {
+    return c.no_host_memory();
+  }
 
   backend_instance create(backend_creation& c, std::string* why) const override {
     backend_instance made;
@@ -142,7 +142,7 @@ class plan_built_in_backend final : public built_in_backend {
       return plans;
     });
     if (!made.via.table) return made;
-    made.own = std::make_unique<plan_comm>(made.via, c.memory_provider, !c.stages());
+    made.own = std::make_unique<plan_comm>(made.via, c.memory_provider);
     made.traits.needs_progress = made.traits.spins = true;
     made.traits.any_thread = c.where.nodes == 1;
     made.traits.ends_on_mismatch = made.traits.folds_alike = true;

@@ -205,6 +205,7 @@ void backend_set::create_built_in(backend_creation& c, const built_in_backend& b
     mine.code = errc::unavailable;
     try {
       made = b.create(c, &obstacle);
+      made.name = b.name();
     } catch (const error& e) {
       mine = e.info();
       mine.backend = b.name();
@@ -216,7 +217,10 @@ void backend_set::create_built_in(backend_creation& c, const built_in_backend& b
     if (made.via.table) mine.code = errc::success;
     mine.message = obstacle;
     const auto v = c.agree_on_part(mine);
-    if (v.all) return add_built_in(c, b, std::move(made), i);
+    if (v.all) {
+      if (configured) m_obstacles[i] = b.obstacle_but_for_plans(c);
+      return add_built_in(c, std::move(made), i);
+    }
     if (made.via.table) made.via.table->comm_destroy(made.via.comm);
     if (v.wrong_setting) throw error(*v.wrong_setting);
     if (v.no_memory) throw error(*v.no_memory);
@@ -227,9 +231,7 @@ void backend_set::create_built_in(backend_creation& c, const built_in_backend& b
   if (b.runs_custom_plans()) m_no_custom = obstacle;
 }
 
-void backend_set::add_built_in(backend_creation& c, const built_in_backend& b,
-                               backend_instance made, std::size_t index) {
-  made.name = b.name();
+void backend_set::add_built_in(backend_creation& c, backend_instance made, std::size_t index) {
   built_in_comm* const own = made.own.get();
   const bool configured = index < m_by_index.size();
   if (configured) add_layers(c, made);
@@ -238,10 +240,10 @@ void backend_set::add_built_in(backend_creation& c, const built_in_backend& b,
       std::make_unique<transfer_formats>(made.via, m_platform, m_strict && made.traits.composed);
   m_all.push_back(std::move(made));
   const int at = static_cast<int>(m_all.size()) - 1;
-  if (configured)
-    m_by_index[index] = at;
-  else
+  if (!configured)
     m_fallback = at;
+  else if (m_obstacles[index].empty())
+    m_by_index[index] = at;
   if (!own) return;
   if (own->board()) m_compared.push_back({own->board(), own});
   if (own->checks()) m_checked.push_back(own);
@@ -249,8 +251,6 @@ void backend_set::add_built_in(backend_creation& c, const built_in_backend& b,
   // Kernels first: they reach the memory of devices.
   if (own->runs_custom_plans())
     m_custom.insert(m_all.back().traits.launches ? m_custom.begin() : m_custom.end(), own);
-  else if (b.runs_custom_plans())
-    m_no_custom = own->no_custom_plans();
   if (own->allocates()) m_device_memory = own;
 }
 

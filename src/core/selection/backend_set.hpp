@@ -103,8 +103,7 @@ class backend_set {
   error_info no_network(const backend_creation& c) const;
   void create_network(backend_creation& c);
   void create_built_in(backend_creation& c, const built_in_backend& b);
-  void add_built_in(backend_creation& c, const built_in_backend& b, backend_instance made,
-                    std::size_t index);
+  void add_built_in(backend_creation& c, backend_instance made, std::size_t index);
   void add_layers(backend_creation& c, backend_instance& made);
   const backend_instance* named(const std::string& name) const;
   std::string obstacles(const base::config& settings) const;

@@ -152,8 +152,6 @@ class built_in_comm {
 
   /// Whether the four functions below may be called.
   virtual bool runs_custom_plans() const { return false; }
-  /// Why they may not, if its backend has such communicators.
-  virtual std::string no_custom_plans() const { return {}; }
   /// Lowers and verifies a composition. No communication; without the lock.
   virtual std::unique_ptr<plan_draft> draft(const compile_request&, base::determinism) {
     return nullptr;
@@ -188,6 +186,9 @@ class built_in_backend {
 
   /// Why it is not for this communicator, the same on every rank; empty: it may be.
   virtual std::string obstacle(backend_creation&) const { return {}; }
+  /// Why it is for plans of programs only on this communicator, and for no collective; empty: it is
+  /// for all that it supports. The same on every rank.
+  virtual std::string obstacle_but_for_plans(backend_creation&) const { return {}; }
   /// Makes this rank's part. Collective, where obstacle() is empty; a part that is null on some
   /// rank is ended on the others. `*obstacle` says why it is null, if nothing is thrown.
   virtual backend_instance create(backend_creation&, std::string* obstacle) const = 0;

@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/staging/blocks.hpp"
 
+#include "core/operation/operation.hpp"
+
 #include <sucl/types.hpp>
 
 namespace sucl::core {
@@ -52,7 +54,8 @@ bool has_private_counts(sucl_kind kind) noexcept {
 
 std::uint64_t longest_block(const sucl_operation& op, int size) noexcept {
   if (has_private_counts(op.kind)) return 0;
-  if (op.kind == SUCL_KIND_SENDRECV) return std::max(op.count, op.recv_count);
+  if (op.kind == SUCL_KIND_SENDRECV || op.kind == compiled_plan_kind)
+    return std::max(op.count, op.recv_count);
   if (op.kind == SUCL_KIND_REDUCE_SCATTER || op.kind == SUCL_KIND_ALLGATHERV)
     return *std::max_element(op.recv_counts, op.recv_counts + size);
   return op.count;
@@ -97,7 +100,7 @@ void set_source_blocks(side& s, const sucl_operation& op, const staging_plan& ho
 void set_sink_blocks(side& s, const sucl_operation& op, const staging_plan& how) {
   if (op.kind == SUCL_KIND_REDUCE_SCATTER)
     s.count = op.recv_counts[how.rank];
-  else if (op.kind == SUCL_KIND_SENDRECV)
+  else if (op.kind == SUCL_KIND_SENDRECV || op.kind == compiled_plan_kind)
     s.count = op.recv_count;
   else if (op.kind == SUCL_KIND_EXSCAN && how.rank == 0)
     s.skip = 0;
@@ -189,6 +192,7 @@ task make_task(const sucl_operation& op, const staging_plan& how) {
   if (r.sink) {
     t.sink = make_side(op, how, true);
     set_sink_blocks(t.sink, op, how);
+    t.keeps_sink = op.kind == compiled_plan_kind;
   }
   if (r.from_recv && r.sink && gathers(op.kind)) {
     t.source = t.sink;

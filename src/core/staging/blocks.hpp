@@ -102,7 +102,8 @@ struct task {
   const staging_plan* how = nullptr;
   side source;
   side sink;
-  bool in_place = false;  ///< on the wire: the source's elements lie where the sink's will
+  bool in_place = false;    ///< on the wire: the source's elements lie where the sink's will
+  bool keeps_sink = false;  ///< elements of the sink may stay as they are: they are loaded too
   std::uint64_t slices = 1;
 };
 

@@ -174,24 +174,32 @@ staging_plan plan_group(const sucl_operation& op, const layouts& where, transfer
   return a;
 }
 
+// A compiled plan. One that the host executes has memory of a device in scratch memory as a whole:
+// the plan alone knows which elements it needs, and in which order.
+staging_plan plan_compiled(const sucl_operation& op, transfer_formats& formats, const staging& s) {
+  const transfer_format& w = formats.of(op.kind, op.type, SUCL_OP_NONE, op.element_size);
+  const auto reached = [&](const void* at, sucl_memory memory) { return !at || w.reaches(memory); };
+  staging_plan a;
+  a.scratch_send = a.stage_send = !reached(op.send, op.send_memory);
+  a.scratch_recv = a.stage_recv = !reached(op.recv, op.recv_memory);
+  a.needed = a.scratch_send || a.scratch_recv;
+  if (!a.needed) return a;
+  if (!w.reaches(s.scratch_memory))
+    base::fail(errc::unsupported,
+               "this compiled plan runs on the devices, and this is ordinary memory of the host",
+               "Use USM memory or buffers");
+  a.type = op.type;
+  a.op = op.op;
+  a.element_size = op.element_size;
+  a.rank = s.rank;
+  a.size = s.size;
+  a.scratch_memory = s.scratch_memory;
+  a.slice_elements = unlimited;
+  return a;
+}
+
 // Kinds without elements.
 staging_plan plan_native(const sucl_operation& op, transfer_formats& formats) {
-  if (op.kind == compiled_plan_kind) {
-    const transfer_format& w = formats.of(op.kind, op.type, SUCL_OP_NONE, op.element_size);
-    const bool devices = w.supported;  // or it runs on what the host reads
-    for (const sucl_memory m : {op.send_memory, op.recv_memory}) {
-      if (devices ? w.reaches(m) : m != SUCL_MEMORY_DEVICE) continue;
-      base::fail(errc::unsupported,
-                 devices ? "this compiled plan runs on the devices, and this is ordinary memory of "
-                           "the host"
-                         : "this compiled plan runs on memory that the host reads, and this is "
-                           "device memory",
-                 devices ? "Use USM memory or buffers"
-                         : "Use USM shared or host memory, buffers of a CPU device, or ordinary "
-                           "memory; or set plans = true in [backends.kernels]");
-    }
-    return {};
-  }
   const transfer_format& w = formats.of(op.kind, op.type, op.op, op.element_size);
   if (!w.supported || w.type != op.type) fail_unsupported(op, formats, "in any memory");
   return {};
@@ -204,6 +212,7 @@ bool has_elements(sucl_kind kind) { return kind > SUCL_KIND_BARRIER && kind <= S
 staging_plan plan_staging(const sucl_operation& operation, const layouts& where,
                           transfer_formats& formats, const staging& settings) {
   if (operation.kind == SUCL_KIND_GROUP) return plan_group(operation, where, formats, settings);
+  if (operation.kind == compiled_plan_kind) return plan_compiled(operation, formats, settings);
   if (!has_elements(operation.kind)) return plan_native(operation, formats);
   return plan_one(operation, where, formats, settings);
 }

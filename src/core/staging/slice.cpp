@@ -84,6 +84,22 @@ void set_arrays(slice& s, sucl_operation& op, scratch_pool& pool) {
 
 }  // namespace
 
+namespace {
+
+// What the operation leaves as it is comes back with the rest.
+void load_sink(slice& s, const device_copier* copier, copies& pending) {
+  const side& to = s.of->sink;
+  to.for_each_piece(s.first, s.last, [&](unsigned char* user, std::uint64_t at, std::uint64_t n) {
+    unsigned char* wire = s.recv_wire.data() + at * to.element_size;
+    if (to.device)
+      pending.start(*copier, wire, user, n * to.element_size);
+    else
+      std::memcpy(wire, user, n * to.element_size);
+  });
+}
+
+}  // namespace
+
 void begin_load(slice& s, const device_copier* copier, scratch_pool& pool, copies& pending) {
   const task& t = *s.of;
   const staging_plan& how = *t.how;
@@ -94,6 +110,7 @@ void begin_load(slice& s, const device_copier* copier, scratch_pool& pool, copie
   const bool sends = from.present && from.through;
   if ((t.sink.present && t.sink.through) || (sends && t.in_place))
     s.recv_wire = pool.acquire((t.in_place ? std::max(sent, got) : got) * wire_size(how));
+  if (t.keeps_sink && t.sink.through) load_sink(s, copier, pending);
   if (!sends) return;
   if (!t.in_place) s.send_wire = pool.acquire(sent * wire_size(how));
   unsigned char* wire = (t.in_place ? s.recv_wire : s.send_wire).data();

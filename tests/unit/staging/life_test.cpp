@@ -1,6 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/exchange/core_services.hpp"
+#include "core/operation/operation.hpp"
 #include "core/staging/staged_operation.hpp"
 
 #include <sucl/error.hpp>
@@ -26,7 +27,8 @@ struct script {
 };
 
 sucl_status answer_query(sucl_state*, const sucl_query* q, sucl_capability* answer) {
-  answer->supported = q->memory == SUCL_MEMORY_SYSTEM && q->type != SUCL_TYPE_FP16;
+  answer->supported = q->memory == SUCL_MEMORY_SYSTEM &&
+                      (q->type != SUCL_TYPE_FP16 || q->kind == core::compiled_plan_kind);
   return SUCL_SUCCESS;
 }
 
@@ -186,6 +188,28 @@ TEST_F(staged_life, wants_a_copier_only_to_stage) {
   op.send_memory = SUCL_MEMORY_SHARED;
   finish();
   EXPECT_EQ(std::memcmp(from, to, sizeof to), 0);
+}
+
+// A compiled plan may write a part of what it receives.
+TEST_F(staged_life, brings_back_what_a_compiled_plan_leaves) {
+  const core::device_copier copier{nullptr,
+                                   [](void*, void* to, const void* from, std::size_t bytes) {
+                                     std::memcpy(to, from, bytes);
+                                     return static_cast<void*>(nullptr);
+                                   },
+                                   nullptr};
+  op.kind = core::compiled_plan_kind;
+  op.op = SUCL_OP_NONE;
+  op.count = 3;
+  op.recv_count = 8;
+  op.recv_memory = SUCL_MEMORY_DEVICE;
+  std::fill(std::begin(to), std::end(to), std::uint16_t{5});
+  core::staged_operation running(op, plan(), below, &copier, pool);
+  while (!running.step()) continue;
+  ASSERT_EQ(backend.posted.size(), 1u);
+  EXPECT_NE(backend.posted[0].recv, to);
+  EXPECT_EQ(backend.posted[0].recv_count, 8u);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(to[i], i < 3 ? from[i] : 5) << i;
 }
 
 TEST_F(staged_life, ends_at_once_where_there_is_nothing_to_exchange) {

@@ -1,5 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/operation/operation.hpp"
+#include "core/staging/blocks.hpp"
 #include "core/staging/staged_operation.hpp"
 
 #include <sucl/error.hpp>
@@ -131,6 +133,33 @@ TEST(plan_staging, stages_memory_out_of_reach) {
   a = plan_staging(o, {}, formats, {});
   EXPECT_FALSE(a.scratch_send);
   EXPECT_TRUE(a.scratch_recv);
+}
+
+TEST(plan_staging, stages_compiled_plans_of_the_host_as_a_whole) {
+  transfer_formats formats = mpi_table();
+  sucl_operation o = operation(core::compiled_plan_kind, SUCL_TYPE_FP32, SUCL_OP_NONE, 1 << 20);
+  o.recv_count = 1 << 22;
+  EXPECT_FALSE(plan_staging(o, {}, formats, {}).needed);
+  o.recv_memory = SUCL_MEMORY_DEVICE;
+  const staging_plan a = plan_staging(o, {}, formats, {});
+  EXPECT_TRUE(a.needed);
+  EXPECT_FALSE(a.scratch_send);
+  EXPECT_TRUE(a.stage_recv);
+  const core::task t = core::make_task(o, a);
+  EXPECT_EQ(t.slices, 1u);
+  EXPECT_TRUE(t.keeps_sink);
+  EXPECT_EQ(t.sink.wire_count(0, a.slice_elements), o.recv_count);
+}
+
+TEST(plan_staging, leaves_compiled_plans_of_devices_alone) {
+  transfer_formats formats = table_of([](const sucl_query& q) {
+    return answer{q.kind == core::compiled_plan_kind ? device_only : 0};
+  });
+  sucl_operation o = operation(core::compiled_plan_kind, SUCL_TYPE_FP32, SUCL_OP_NONE);
+  o.send_memory = o.recv_memory = SUCL_MEMORY_DEVICE;
+  EXPECT_FALSE(plan_staging(o, {}, formats, {}).needed);
+  o.send_memory = SUCL_MEMORY_SYSTEM;
+  EXPECT_THROW(plan_staging(o, {}, formats, {}), error);
 }
 
 TEST(plan_staging, divides_on_the_host_only_what_the_host_reads) {
