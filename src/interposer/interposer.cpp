@@ -303,6 +303,7 @@ std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfe
   ++own.calls[static_cast<std::size_t>(outcome::served)];
   if (c) own.saved += c->tuner.saving();
   const own_call guard;
+  const std::uint64_t before = calls_before(*p.core);
   bool over = false;
   try {
     const sucl_operation requested = t.filled();
@@ -314,18 +315,27 @@ std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfe
     over = true;
     return t.finish();
   } catch (const error& e) {
+    if (!over && is_given_in_vain(e, t, *p.core, before)) return MPI_SUCCESS;
     // Ranks that need not wait may have gone through the call: the library would wait for them.
     const bool all_are_in_it = !rooted(static_cast<kind>(t.called)) && t.called != SUCL_KIND_SCAN &&
                                t.called != SUCL_KIND_EXSCAN;
-    const bool is_done = t.only_gives(p.at.rank);
-    if (e.code() != errc::mismatch || over || !(all_are_in_it || is_done)) {
+    if (e.code() != errc::mismatch || over || !all_are_in_it) {
       errors.add(e, p.native);
       return code_of(e);
     }
     leave_to_mpi(p, e);
-    if (is_done) return MPI_SUCCESS;
     return std::nullopt;
   }
+}
+
+std::uint64_t interposer::calls_before(core::communicator& core) const {
+  return m_requests.any_own() ? ~std::uint64_t{0} : core.backends().calls_over();
+}
+
+bool interposer::is_given_in_vain(const error& e, const transfer& t, core::communicator& core,
+                                  std::uint64_t before) {
+  return e.code() == errc::mismatch && t.only_gives(core.rank()) &&
+         !core.backends().differs_within(before);
 }
 
 // A root whose call MPI has refused is a call behind the others, whose calls were right: what MPI

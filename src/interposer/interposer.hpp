@@ -201,6 +201,13 @@ class interposer {
   int serve_else(comm_state& p, const call_class* c, transfer& t, library_call pass);
   void show_others(comm_state& p);
   void leave_to_mpi(comm_state& p, const error& why);
+  // How many calls are over on the communicator where the next one is the first that is not; more
+  // than any if that cannot be known.
+  std::uint64_t calls_before(core::communicator& core) const;
+  // Whether a call with so many before it is the one in which ranks differ, and this rank only
+  // gave: it may have ended before that was found, so it ends alike. The others say what is wrong.
+  static bool is_given_in_vain(const error& e, const transfer& t, core::communicator& core,
+                               std::uint64_t before);
   int begin(comm_state& p, call_class& c, const turn& now, transfer t, MPI_Request* request);
   int issue(pending& r, found_errors& errors);
   outcome prepare(comm_state& p, transfer& t, MPI_Request request);

@@ -37,6 +37,7 @@ int interposer::issue(pending& r, found_errors& errors) {
     core::normalise(o, r.core->rank(), r.core->size());
     core::observer watch;
     watch.assisted = true;  // completion calls and the progress_thread make the progress
+    r.before = calls_before(*r.core);
     core::issue_result issued = r.core->issue(o, {}, true, watch);
     r.done_at_once = issued.done;
     r.operation = std::move(issued.operation);
@@ -272,10 +273,7 @@ int interposer::finish(pending& r, found_errors& errors) {
   int code = MPI_SUCCESS;
   if (const auto& failure = r.operation.failure()) {
     const error e(*failure);
-    if (e.code() == errc::mismatch && r.what.only_gives(r.core->rank())) {
-      const std::lock_guard lock(m_requests.lock());
-      if (r.with && r.with->core == r.core) leave_to_mpi(*r.with, e);
-    } else {
+    if (!is_given_in_vain(e, r.what, *r.core, r.before)) {
       errors.add(e, m_requests.native_of(r));
       code = code_of(e);
     }

@@ -166,6 +166,8 @@ const call_board& board_of(const backend_comm& plans) { return of(plans.comm).bo
 
 bool meets_alarm(const backend_comm& plans) { return of(plans.comm).meets_alarm(); }
 
+std::uint64_t calls_over(const backend_comm& plans) { return of(plans.comm).calls_over(); }
+
 bool converged(const backend_comm& plans) {
   const executor& r = of(plans.comm);
   return r.board().alarmed() || r.all_have_followed();

@@ -63,6 +63,8 @@ const call_board& board_of(const backend_comm& plans);
 /// Of a board with an alarm: whether all is over here that comes before the call that differs. Any
 /// thread.
 bool meets_alarm(const backend_comm& plans);
+/// And how many calls are over here. Any thread.
+std::uint64_t calls_over(const backend_comm& plans);
 /// Whether every rank of the node has finished what this one has begun, or a mismatch was found.
 bool converged(const backend_comm& plans);
 

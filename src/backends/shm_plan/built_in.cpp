@@ -76,6 +76,7 @@ class plan_comm final : public built_in_comm {
   void retune(const tune::table* tuned) override { core::retune(m_plans, tuned); }
   const call_board* board() const override { return &board_of(m_plans); }
   bool meets_alarm() const override { return core::meets_alarm(m_plans); }
+  std::uint64_t calls_over() const override { return core::calls_over(m_plans); }
   bool ends_in_order() const override { return true; }
   bool followed() const override { return converged(m_plans); }
 

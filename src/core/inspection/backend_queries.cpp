@@ -50,4 +50,11 @@ std::string backend_queries::plan_obstacle(const tune::table_row& row,
   return obstacle;
 }
 
+std::uint64_t backend_queries::calls_over() const { return m_context.backends.calls_over(); }
+
+bool backend_queries::differs_within(std::uint64_t calls) const {
+  const auto lock = m_queue.lock();
+  return m_queue.ended() || m_context.backends.differs_within(calls);
+}
+
 }  // namespace sucl::core

@@ -36,6 +36,12 @@ class SUCL_CORE_API backend_queries {
   /// Why plans do not execute a record by a row of a tuning table, if that is the first one that
   /// fits; empty: they do. The same on every rank.
   std::string plan_obstacle(const tune::table_row& row, const sucl_operation& record);
+  /// How many of the calls that ranks compare are over on this rank. Not once the communicator has
+  /// ended.
+  std::uint64_t calls_over() const;
+  /// Whether one of the first so many is known to differ from another rank's, or that cannot be
+  /// known as the communicator has ended.
+  bool differs_within(std::uint64_t calls) const;
 
  private:
   sucl_operation example(kind k, std::uint64_t bytes, type t, op o) const;

@@ -9,6 +9,7 @@
 #include "base/config/determinism.hpp"
 #include "core/selection/backend_creation.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -74,6 +75,17 @@ class backend_set {
   }
   /// What they have called.
   error_info mismatch() const;
+  /// How many of the calls that ranks compare are over on this rank, and whether one of the first
+  /// so many is known to differ from another rank's.
+  std::uint64_t calls_over() const {
+    std::uint64_t most = 0;
+    for (const compared& c : m_compared) most = std::max(most, c.by->calls_over());
+    return most;
+  }
+  bool differs_within(std::uint64_t calls) const {
+    return std::any_of(m_compared.begin(), m_compared.end(),
+                       [&](const compared& c) { return c.board->ends(calls); });
+  }
   /// Ranks on other nodes have found that. The first time counts.
   void report_mismatch(const std::string& what);
   /// Makes kernels end that may wait for ranks that have called something else.

@@ -82,6 +82,8 @@ class built_in_comm {
   /// Of a board with an alarm: whether all is over here that comes before the call that differs.
   /// Any thread.
   virtual bool meets_alarm() const { return true; }
+  /// And how many of the calls that it has are over here. Any thread.
+  virtual std::uint64_t calls_over() const { return 0; }
   /// Whether its operations that come before such a call end as ever, though others do not.
   virtual bool ends_in_order() const { return false; }
   /// Compares what ranks have called, for backends that do not while they run: see compares().

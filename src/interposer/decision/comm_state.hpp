@@ -17,7 +17,6 @@
 #include <mpi.h>
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,13 +35,11 @@ struct persistent_slot {
   std::unique_ptr<call_class> of_request;
 };
 
-/// One MPI communicator. MPI serialises the collectives on it, so nothing here is locked; what
-/// completes a request may be another thread.
+/// One MPI communicator. MPI serialises the collectives on it, so nothing here is locked.
 struct comm_state {
   MPI_Comm native = MPI_COMM_NULL;
   comm_position at;
-  /// More than one rank, no inter-communicator, and nothing went wrong.
-  std::atomic<bool> suitable = false;
+  bool suitable = false;  ///< more than one rank, no inter-communicator, and nothing went wrong
   bool oversubscribed = false;  ///< SuCL has as many communicators as it makes
   std::uint64_t calls = 0;      ///< blocking ones so far in which waits_for_all()
   std::uint64_t awaited = 0;    ///< of those, where that is more than `interpose.after`

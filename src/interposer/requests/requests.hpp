@@ -51,6 +51,7 @@ struct pending {
   comm_state* with = nullptr;       ///< null once the communicator is gone
   std::shared_ptr<core::communicator> core;
   core::ticket operation;
+  std::uint64_t before = 0;  ///< as interposer::calls_before(), when it was issued
   bool done_at_once = false;
   transfer what;
   std::shared_ptr<device::staged_memory> staged;  ///< what the library has for a device's memory

@@ -74,6 +74,8 @@ class executor {
   /// Whether the next run to end is the first one in which ranks differ, or a later one. Any
   /// thread.
   bool meets_alarm() const { return board().ends(m_node.shown() + 1); }
+  /// Runs that are over on this rank. Any thread.
+  std::uint64_t calls_over() const { return m_node.shown(); }
   /// Whether all ranks of the node have finished what this rank has begun.
   bool all_have_followed() const { return m_node.all_have_followed(); }
 
