@@ -105,6 +105,8 @@ std::vector<profile> profiles_of_layers() {
        {{"SUCL_DEVICE_MEMORY", "stage"},
         {"SUCL_STAGING_CHUNK", "4Ki"},
         {"SUCL_STAGING_DEPTH", "3"}}},
+      // Without MPI, what hosts share is what is left.
+      {"staged_alone", "plan", {{"SUCL_DEVICE_MEMORY", "stage"}, {"SUCL_STAGING_CHUNK", "32Ki"}}},
       {"sliced",
        "mpi",
        {{"SUCL_BACKEND_PLAN_ENABLED", "0"},

@@ -164,7 +164,7 @@ class kernel_built_in_backend final : public built_in_backend {
   void add_candidates(candidate_list& list, sucl_kind what, candidate_position at) const override {
     const bool supported =
         what <= SUCL_KIND_EXSCAN || (supports_messages(list.entry()) && is_point_to_point(what));
-    if (at == candidate_position::before_default || !supported) return;
+    if (at > candidate_position::after_platforms || !supported) return;
     std::vector<range> sizes = sizes_for_kernels(what, list.scope());
     const bool all = sizes.front().everything();
     if (at == candidate_position::after_platforms) {

@@ -69,9 +69,11 @@ class message_built_in_backend final : public built_in_backend {
   }
 
   void add_candidates(candidate_list& list, sucl_kind what, candidate_position at) const override {
-    if (at == candidate_position::before_default && list.mpi_is_default() &&
-        is_point_to_point(what))
+    if (!is_point_to_point(what)) return;
+    if (at == candidate_position::before_default && list.mpi_is_default())
       list.add(selection_stage::built_in, {}, every_memory, list.other_platform());
+    if (at == candidate_position::last && !list.mpi_is_default())
+      list.add(selection_stage::last_resort, {}, every_memory, list.other_platform());
   }
 
   std::string reason(const selection_scope&) const override {

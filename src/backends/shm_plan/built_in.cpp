@@ -152,10 +152,11 @@ class plan_built_in_backend final : public built_in_backend {
 
   // Where MPI would be next, because no rule selects another.
   void add_candidates(candidate_list& list, sucl_kind what, candidate_position at) const override {
-    if (at != candidate_position::before_default || !list.mpi_is_default() ||
-        what > SUCL_KIND_EXSCAN)
-      return;
+    if (what > SUCL_KIND_EXSCAN) return;
     std::string ruled_out = list.other_platform();
+    if (at == candidate_position::last)
+      return list.add(selection_stage::last_resort, {}, every_memory, std::move(ruled_out));
+    if (at != candidate_position::before_default || !list.mpi_is_default()) return;
     // This instance runs only compiled plans, which no other backend runs.
     if (ruled_out.empty() && list.scope().nodes > 1 && list.scope().nodes == list.scope().ranks)
       ruled_out = "every rank is alone on its node";

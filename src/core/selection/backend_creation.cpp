@@ -227,7 +227,9 @@ bool backend_creation::stages() const {
 }
 
 std::string backend_creation::no_host_memory() const {
-  if (stages() && !where.mixed())
+  // Where there is no MPI the memory that hosts share is what is left within a node.
+  const bool is_last = where.nodes == 1 && size() > 1 && last_resort() != role::reference;
+  if (stages() && !where.mixed() && !is_last)
     return "device memory is not host-accessible on every rank, so that every transfer would need "
            "staging";
   return no_shared_memory();

@@ -91,10 +91,11 @@ void backend_set::create(const base::config& settings, registry& backends,
   m_strict = c.strict();
   // What a backend supports has to be the same on every rank.
   m_platform = c.platform();
+  // All are made that messages may go by; then it is known by which they can.
   m_table = compile(settings,
                     {c.platform(), m_size, where.nodes, false,
                      !where.device_memory_everywhere_on_host, where.mixed()},
-                    built_ins, around.tuned);
+                    built_ins, around.tuned, std::vector<bool>(settings.backends.size(), true));
   c.table = &m_table;
   c.made = &m_all;
   m_by_index.assign(settings.backends.size(), -1);
@@ -128,17 +129,28 @@ void backend_set::create(const base::config& settings, registry& backends,
   c.no_memory_provider = memory < settings.backends.size() ? m_obstacles[memory] : "unknown";
   create_network(c);
   for (const built_in_backend* b : built_ins) create_built_in(c, *b);
-  if (c.reads_are_known() && c.reads()) {
-    selection_scope scope = m_table.scope;
-    scope.reads = true;
-    m_table = compile(settings, scope, built_ins, around.tuned);
-  }
+  selection_scope scope = m_table.scope;
+  scope.reads = c.reads_are_known() && c.reads();
+  m_table = compile(settings, scope, built_ins, around.tuned, without_messages());
   // The one that only provides memory is no backend for operations.
   const bool none = std::all_of(m_all.begin(), m_all.end(), [&](const backend_instance& one) {
     return settings.has_role(one.name, role::memory_provider);
   });
   if (oob.bootstrap) m_no_mpi = no_mpi(oob.bootstrap);
   if (none) refuse_all(c);
+}
+
+std::vector<bool> backend_set::without_messages() const {
+  std::vector<bool> none;
+  for (const int at : m_by_index) {
+    bool any = false;
+    for (sucl_kind k = SUCL_KIND_SEND; at >= 0 && k <= SUCL_KIND_GROUP; ++k)
+      any = any || m_all[static_cast<std::size_t>(at)]
+                       .formats->of(k, SUCL_TYPE_BYTES, SUCL_OP_NONE, 1)
+                       .supported;
+    none.push_back(!any);
+  }
+  return none;
 }
 
 void backend_set::create_network(backend_creation& c) {
@@ -360,7 +372,7 @@ const backend_instance& backend_set::choose(const sucl_operation& record, bool b
 }
 
 void backend_set::use_table(const base::config& settings, const tune::table* tuned) {
-  m_table = compile(settings, m_table.scope, m_table.built_ins, tuned);
+  m_table = compile(settings, m_table.scope, m_table.built_ins, tuned, m_table.no_messages);
   for (const backend_instance& c : m_all)
     if (c.own) c.own->retune(tuned);
 }

@@ -112,6 +112,8 @@ class backend_set {
   /// `why`, unless null, is what this rank says of it, if it does.
   std::string try_create(backend_creation& c, const base::backend_entry& entry,
                          error_info* why = nullptr);
+  /// Which backends of the configuration have no messages here.
+  std::vector<bool> without_messages() const;
   error_info no_network(const backend_creation& c) const;
   void create_network(backend_creation& c);
   void create_built_in(backend_creation& c, const built_in_backend& b);

@@ -163,13 +163,14 @@ const built_in_backend* built_in_of(const selection_table& table, int backend) {
   return b == table.built_ins.end() ? nullptr : *b;
 }
 
-// Backends whose candidates are for messages too.
+// Backends whose candidates are for messages too. Of one that is loaded that is not known before.
 std::vector<bool> message_backends(const selection_table& table, const base::config& c) {
   std::vector<bool> yes;
   for (std::size_t i = 0; i < c.backends.size(); ++i) {
     const built_in_backend* own = built_in_of(table, static_cast<int>(i));
+    const bool none = i < table.no_messages.size() && table.no_messages[i];
     yes.push_back(own ? c.backends[i].enabled && own->supports_messages(c.backends[i])
-                      : c.backends[i].role != base::backend_role::memory_provider);
+                      : c.backends[i].role != base::backend_role::memory_provider && !none);
   }
   return yes;
 }
@@ -270,9 +271,11 @@ const char* name_of(sucl_memory memory) {
 }  // namespace
 
 selection_table compile(const base::config& c, const selection_scope& scope,
-                        const built_in_list& built_ins, const tune::table* tuned) {
+                        const built_in_list& built_ins, const tune::table* tuned,
+                        std::vector<bool> no_messages) {
   selection_table table;
   table.tuned = tuned;
+  table.no_messages = std::move(no_messages);
   table.scope = scope;
   table.built_ins = built_ins;
   for (const auto& b : c.backends) {
@@ -294,6 +297,7 @@ selection_table compile(const base::config& c, const selection_scope& scope,
     for (const auto role : {base::backend_role::reference, base::backend_role::network})
       if (!c.has_role(c.default_backend, role))
         work.add(selection_stage::last_resort, -1, work.index_of(role));
+    work.add_built_ins(what, candidate_position::last);
     table.all[k] = std::move(work.list);
   }
   const auto supporting = message_backends(table, c);

@@ -91,6 +91,7 @@ struct selection_table {
   std::vector<std::string> backends;      ///< names, indexed as in base::config::backends
   std::vector<base::backend_role> roles;  ///< of the same
   std::vector<std::string> rule_origins;  ///< one a rule, as in "file sucl.toml:12:1"
+  std::vector<bool> no_messages;          ///< which of the backends have neither sends nor receives
   const tune::table* tuned = nullptr;     ///< must outlive the selection; null: none
   built_in_list built_ins;
   std::vector<std::vector<candidate>> all = std::vector<std::vector<candidate>>(SUCL_KIND_COUNT);
@@ -102,8 +103,8 @@ inline constexpr std::uint32_t every_memory = (1u << SUCL_MEMORY_COUNT) - 1;
 inline constexpr std::uint32_t host_memory = every_memory & ~(1u << SUCL_MEMORY_DEVICE);
 
 /// Where a built-in backend may have candidates: before and after the loadable backends of the
-/// communicator's platform, and where MPI would be next because no rule selects another.
-enum class candidate_position { before_platforms, after_platforms, before_default };
+/// communicator's platform, where MPI would be next because no rule selects another, and after all.
+enum class candidate_position { before_platforms, after_platforms, before_default, last };
 
 /// The candidates of one kind of operation while they are written down, for one built-in backend.
 class candidate_list {
@@ -138,7 +139,8 @@ class candidate_list {
 /// `tuned` may be null.
 SUCL_CORE_API selection_table compile(const base::config& c, const selection_scope& scope,
                                       const built_in_list& built_ins,
-                                      const tune::table* tuned = nullptr);
+                                      const tune::table* tuned = nullptr,
+                                      std::vector<bool> no_messages = {});
 
 /// Whether the message of a query is one that a candidate is for.
 inline bool fits(const candidate& c, const selection_query& q) noexcept {

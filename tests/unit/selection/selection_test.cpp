@@ -98,8 +98,11 @@ TEST(Selection, TakesTheFirstBackendOfThePlatform) {
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {mixed_platforms, 2, 1}), "ucc");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl"}), "ucc");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc"}), "mpi");
-  EXPECT_EQ(
-      chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc", "mpi", "fabric"}), "");
+  const std::set<std::string> loaded_ones{"nccl", "ucc", "mpi", "fabric"};
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, loaded_ones), "plan");
+  std::set<std::string> all = loaded_ones;
+  all.insert("plan");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, all), "");
 }
 
 TEST(Selection, KernelsGoBeforeTheVendorWhereTheyAreFaster) {
@@ -298,6 +301,25 @@ TEST(Selection, MessagesGoByOneBackendOrByNone) {
       std::string::npos);
 }
 
+// A backend that is loaded is taken to have messages until it is known that it has none.
+TEST(Selection, BackendsWithoutMessagesRuleNoneOut) {
+  const base::config c = loaded("[[rules]]\nbackend = \"nccl\"\n");
+  std::vector<bool> none;
+  for (const auto& b : c.backends) none.push_back(b.name == "nccl");
+  const auto by = [&](const std::vector<bool>& without) {
+    const selection_table table =
+        core::compile(c, {"cuda", 2, 1}, core::built_ins(), nullptr, without);
+    const auto usable = [&](int b) {
+      const std::string& name = table.backends[static_cast<std::size_t>(b)];
+      return name == "messages" || name == "mpi";
+    };
+    const candidate* found = choose(table, query(kind::send, 4), usable);
+    return found ? table.backends[static_cast<std::size_t>(found->backend)] : "";
+  };
+  EXPECT_EQ(by({}), "mpi");
+  EXPECT_EQ(by(none), "messages");
+}
+
 TEST(Selection, KernelsExecuteAllMessagesOrNone) {
   const selection_scope two{"cuda", 2, 1};
   const std::string on = "[backends.kernels]\nmessages = true\n";
@@ -334,8 +356,9 @@ TEST(Selection, TheDefaultBackendGoesBeforeMpi) {
   EXPECT_EQ(chosen(text, q, eight_cpus), "mock");
   EXPECT_EQ(chosen(text, q, eight_cpus, {"mock"}), "mpi");
   EXPECT_EQ(chosen(text + vendors, q), "nccl");
-  EXPECT_EQ(chosen(text + "[backends.mpi]\nenabled = false\n", q, eight_cpus, {"mock", "fabric"}),
-            "");
+  const std::string without_mpi = text + "[backends.mpi]\nenabled = false\n";
+  EXPECT_EQ(chosen(without_mpi, q, eight_cpus, {"mock", "fabric"}), "plan");
+  EXPECT_EQ(chosen(without_mpi, q, eight_cpus, {"mock", "fabric", "plan"}), "");
 }
 
 TEST(Selection, PlansGoBeforeMpiOnMemoryOfTheHost) {
@@ -440,6 +463,7 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   passed mock, default_backend: it is broken
   passed mpi, last resort: it is broken
   passed fabric, last resort: it is broken
+  passed plan, last resort: it is broken
 )");
   const selection_query small = query(kind::reduce, 63);
   EXPECT_EQ(explain(split, small, fine).considered.at(0).why, "the message is below 64");
