@@ -4,8 +4,9 @@
 // Times allreduce and broadcast with each GPU of the machine as a rank, and checks the results:
 // `--queues 2` has one process use two, as one rank each; with `--queues 1` and a process for each
 // GPU the same program tells what that costs or saves. One thread issues for all its ranks, in a
-// group, and waits for the events of all; with `--threads 1` each rank has a thread. Rank 0 prints
-// a line for each size: kind, bytes, median microseconds, number of results that are wrong.
+// group, or with `--group 0` by one call after the other, and waits for the events of all; with
+// `--threads 1` each rank has a thread. Rank 0 prints a line for each size: kind, bytes, median
+// microseconds, number of results that are wrong.
 #include <sucl/sucl.hpp>
 
 #include <algorithm>
@@ -45,8 +46,8 @@ std::vector<sycl::queue> make_queues(int process, int count) {
 
 class trial {
  public:
-  trial(std::vector<sucl::communicator>& ranks, std::size_t most, bool threads)
-      : m_ranks(ranks), m_threads(threads), m_host(most) {
+  trial(std::vector<sucl::communicator>& ranks, std::size_t most, bool threads, bool group)
+      : m_ranks(ranks), m_threads(threads), m_group(group), m_host(most) {
     for (auto& c : m_ranks) {
       m_send.push_back(sycl::malloc_device<float>(most, c.queue()));
       m_recv.push_back(sycl::malloc_device<float>(most, c.queue()));
@@ -72,7 +73,7 @@ class trial {
       all = times_of(rounds, [&] { run(kind, count); });
     } else {
       sucl::each_rank(m_ranks, [&](sucl::communicator&, std::size_t i) {
-        auto mine = times_of(rounds, [&] { run_one(i, kind, count); });
+        auto mine = times_of(rounds, [&] { start_one(i, kind, count).wait(); });
         if (i == 0) all = std::move(mine);
         return true;
       });
@@ -109,15 +110,20 @@ class trial {
     return all;
   }
 
-  void run_one(std::size_t i, sucl::kind kind, std::size_t count) {
+  sycl::event start_one(std::size_t i, sucl::kind kind, std::size_t count) {
     auto& c = m_ranks[i];
     if (kind == sucl::kind::allreduce)
-      c.allreduce(m_send[i], m_recv[i], count, sucl::op::sum).wait();
-    else
-      c.broadcast(m_send[i], count, 0).wait();
+      return c.allreduce(m_send[i], m_recv[i], count, sucl::op::sum);
+    return c.broadcast(m_send[i], count, 0);
   }
 
   void run(sucl::kind kind, std::size_t count) {
+    if (!m_group) {
+      std::vector<sycl::event> done;
+      for (std::size_t i = 0; i < m_ranks.size(); ++i) done.push_back(start_one(i, kind, count));
+      for (auto& e : done) e.wait();
+      return;
+    }
     sucl::group all;
     for (std::size_t i = 0; i < m_ranks.size(); ++i) {
       auto calls = all.on(m_ranks[i]);
@@ -130,24 +136,25 @@ class trial {
   }
 
   std::vector<sucl::communicator>& m_ranks;
-  bool m_threads;
+  bool m_threads, m_group;
   std::vector<float> m_host;
   std::vector<float*> m_send, m_recv;
 };
 
 int run(int argc, char** argv) {
   int queues = 2;
-  bool threads = false;
+  bool threads = false, group = true;
   std::size_t most = std::size_t{16} << 20;
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string(argv[i]) == "--queues") queues = std::atoi(argv[i + 1]);
     if (std::string(argv[i]) == "--threads") threads = std::atoi(argv[i + 1]) != 0;
+    if (std::string(argv[i]) == "--group") group = std::atoi(argv[i + 1]) != 0;
     if (std::string(argv[i]) == "--most") most = std::strtoull(argv[i + 1], nullptr, 10);
   }
   sucl::runtime runtime;
   auto ranks = runtime.world(make_queues(runtime.rank(), queues));
   std::size_t wrong = 0;
-  trial t(ranks, most, threads);
+  trial t(ranks, most, threads, group);
   for (const auto kind : {sucl::kind::allreduce, sucl::kind::broadcast}) {
     if (runtime.rank() == 0)
       std::printf("%s", ranks[0].explain(kind, std::size_t{1} << 20).c_str());
