@@ -5,12 +5,15 @@
 #include "base/error.hpp"
 #include "base/threads/concurrently.hpp"
 #include "core/operation/operation.hpp"
+#include "sycl/common/adaptivecpp.hpp"
+#include "sycl/common/recording.hpp"
 #include "sycl/common/resolve.hpp"
 #include "sycl/common/state.hpp"
 
 #include <sucl/communicator.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace sucl {
@@ -132,14 +135,52 @@ graph_node group::add_to(const modifiable_graph& graph, const std::vector<graph_
 }
 #endif
 
+namespace {
+
+// What starts an operation of a group.
+struct group_start {
+  sycl_layer::communicator_state* state;
+  detail::request request;
+  const std::vector<::sycl::event>* deps;
+};
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+
+// Whether nothing but what the program has had collected before may come before these operations:
+// they are on devices, each on the queue of its communicator.
+bool follow_the_program(const std::vector<group_start>& all) {
+  if (all.size() < 2 || sycl_layer::current_capture() || sycl_layer::in_recording_scope())
+    return false;
+  return std::all_of(all.begin(), all.end(), [](const group_start& s) {
+    return !s.request.queue && s.state->queue() && s.state->on_device() &&
+           s.state->on_device()->streams();
+  });
+}
+
+#endif
+
+std::vector<::sycl::event> start_all(std::vector<group_start>& all) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  // Once for all of them, where each would have it enqueued again.
+  std::optional<sycl_layer::collected_is_enqueued> scope;
+  if (!sycl_layer::program_submits_instantly() && follow_the_program(all)) {
+    sycl_layer::flush_and_enqueue();
+    scope.emplace();
+  }
+#endif
+  std::vector<::sycl::event> done;
+  for (auto& s : all) done.push_back(sycl_layer::submit(*s.state, s.request, *s.deps));
+  return done;
+}
+
+}  // namespace
+
 std::vector<::sycl::event> group::submit_each(const events& deps) {
   const std::deque<detail::counts> kept = std::exchange(m_counts, {});
-  std::vector<::sycl::event> done;
-  for (auto& o : take(deps)) {
-    auto r = whole(o);
-    done.push_back(sycl_layer::submit(o.on.state(), r, o.deps));
-  }
-  return done;
+  auto all = take(deps);
+  std::vector<group_start> starts;
+  for (auto& o : all) starts.push_back({&o.on.state(), whole(o), &o.deps});
+  return start_all(starts);
 }
 
 void group::run(const events& deps) {
@@ -149,12 +190,9 @@ void group::run(const events& deps) {
     auto r = whole(all.front());
     return sycl_layer::run(all.front().on.state(), r, all.front().deps);
   }
-  std::vector<::sycl::event> done;
-  for (auto& o : all) {
-    auto r = whole(o);
-    done.push_back(sycl_layer::submit(o.on.state(), r, o.deps));
-  }
-  for (auto& e : done) e.wait();
+  std::vector<group_start> starts;
+  for (auto& o : all) starts.push_back({&o.on.state(), whole(o), &o.deps});
+  for (auto& e : start_all(starts)) e.wait();
   for (const auto& o : all) o.on.check();
 }
 

@@ -21,8 +21,28 @@ inline void flush() {
 /// of this library on the same in-order queue could overtake.
 bool program_submits_instantly();
 
-/// The same, and returns when everything collected so far is enqueued on its device.
+/// While one lives, the calling thread takes for enqueued what the program has had collected: for
+/// the operations of a group, before which that was done once. This library's own commands on
+/// in-order queues are enqueued by the call that submits them.
+class collected_is_enqueued {
+ public:
+  collected_is_enqueued() { ++depth(); }
+  ~collected_is_enqueued() { --depth(); }
+  collected_is_enqueued(const collected_is_enqueued&) = delete;
+  collected_is_enqueued& operator=(const collected_is_enqueued&) = delete;
+
+  static bool holds() { return depth() > 0; }
+
+ private:
+  static int& depth() {
+    static thread_local int scopes = 0;
+    return scopes;
+  }
+};
+
+/// As flush(), and returns when everything collected so far is enqueued on its device.
 inline void flush_and_enqueue() {
+  if (collected_is_enqueued::holds()) return;
   ::hipsycl::rt::runtime_keep_alive_token runtime;
   runtime.get()->dag().flush_sync();
 }
