@@ -279,15 +279,20 @@ namespace {
 using namespace std::chrono_literals;
 using wait_clock = std::chrono::steady_clock;
 
-// Whether the event is complete by then. Polls, as a wait in SYCL cannot be given up; a pause takes
-// a small part of what the wait has taken already.
+// Whether the event is complete by then. Polls, as a wait in SYCL cannot be given up: at first
+// without a pause, which would take longer than short operations do, and then with pauses of a
+// small part of what the wait has taken already.
 bool completes_until(const event_handle& event, wait_clock::time_point end) {
   const nb::gil_scoped_release released;
   for (const auto begin = wait_clock::now(); !event.done();) {
     const auto now = wait_clock::now();
     if (now >= end) return false;
-    constexpr std::chrono::nanoseconds shortest = 1us, longest = 1ms;
-    const auto pause = std::clamp<std::chrono::nanoseconds>((now - begin) / 50, shortest, longest);
+    constexpr std::chrono::nanoseconds without_pause = 200us, longest = 1ms;
+    if (now - begin < without_pause) {
+      std::this_thread::yield();
+      continue;
+    }
+    const auto pause = std::min<std::chrono::nanoseconds>((now - begin) / 50, longest);
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, end - now));
   }
   return true;
