@@ -16,6 +16,8 @@ using manner = communicator_end::manner;
 
 // A message may be in flight when its sender has ended, and so may the reason of one that fails.
 constexpr auto grace = std::chrono::milliseconds(500);
+// In which a rank that has left says why, on a busy machine.
+constexpr auto grace_of_reasons = std::chrono::seconds(2);
 // In which what all others had sent before they ended arrives and is used: through memory of this
 // machine, and through any network.
 constexpr auto grace_of_memory = std::chrono::seconds(2);
@@ -113,7 +115,9 @@ std::optional<error_info> ended_members::obstacle(const sucl_operation& waits_in
   const std::string reason = reason_of(*first);
   const bool may_change = is_point_to_point(waits_in.kind) || first->end.how >= manner::failed ||
                           (first->end.how == manner::left && reason.empty());
-  if (may_change && now - std::max(first->seen, posted) < grace) return std::nullopt;
+  const bool may_say_why = first->end.how == manner::left && reason.empty();
+  const auto pause = std::chrono::milliseconds(may_say_why ? grace_of_reasons : grace);
+  if (may_change && now - std::max(first->seen, posted) < pause) return std::nullopt;
   return describe_end(*first, missing, reason, waits_in, turn);
 }
 
