@@ -10,6 +10,7 @@
 //   events RANK    operations that return events are in flight
 //   half           one of two communicators loses a rank, the other one goes on
 //   stuck RANK     and rank 1 then enters a call of a library that never returns
+//   inside         no rank has died, but all enter such a call
 //   stopped        the last rank is stopped, which is no death; then it goes on
 //   well           no rank has died
 //   left RANK      that rank has ended its runtime
@@ -256,6 +257,10 @@ void lose_while_stuck(sucl::communicator world, int victim) {
   check_all(now, left, own);
 }
 
+void stay_inside(sucl::communicator world) {
+  for (;;) world.blocking().barrier();
+}
+
 void stop_and_go_on(sucl::communicator world) {
   const int own = world.rank(), last = world.size() - 1;
   std::vector<int> processes(static_cast<std::size_t>(world.size()));
@@ -463,6 +468,7 @@ void run(sucl::runtime& rt, const std::string& what) {
   if (what == "events") lose_with_events(world, number(1));
   if (what == "half") lose_half(world);
   if (what == "stuck") lose_while_stuck(world, number(1));
+  if (what == "inside") stay_inside(world);
   if (what == "stopped") stop_and_go_on(world);
   if (what == "well") shrink_well(world);
   if (what == "left") leave(rt, world, number(1));

@@ -259,6 +259,8 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   status snapshot();
   /// None where another thread has the lock, and does not give it back for a moment.
   std::optional<status> try_snapshot();
+  /// As issue_queue::lock_turns().
+  std::uint64_t lock_turns() const noexcept { return m_queue.lock_turns(); }
   /// Keeps the control group, and with it the communicator, from ending meanwhile.
   std::unique_lock<std::mutex> hold_control_group() { return std::unique_lock(m_control_mutex); }
   sucl_group* control_group() const { return m_context.group; }

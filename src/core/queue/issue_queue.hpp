@@ -125,6 +125,8 @@ class SUCL_CORE_API issue_queue {
   held_lock try_lock() { return held_lock(m_mutex, std::try_to_lock); }
   /// Tries again and again, as a thread may have it nearly all the time but not for ever.
   held_lock try_lock_for(std::chrono::nanoseconds time);
+  /// How often the lock has been given back. Any thread, also without it.
+  std::uint64_t lock_turns() const noexcept { return m_mutex.turns(); }
 
   // The rest with the lock.
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 
 namespace sucl::core {
@@ -28,6 +29,7 @@ class biased_mutex {
   }
   bool try_lock() { return enter() || try_lock_slowly(); }
   void unlock() {
+    m_turns.store(turns() + 1, std::memory_order_relaxed);
     if (!m_by_mutex) return m_inside.store(false, std::memory_order_release);
     m_by_mutex = false;
     m_mutex.unlock();
@@ -39,6 +41,9 @@ class biased_mutex {
   void bias_to_me() noexcept {
     if (m_by_mutex && m_bias_score < enough && ++m_bias_score == enough) grant();
   }
+
+  /// How often it has been unlocked. Any thread, also without the lock.
+  std::uint64_t turns() const noexcept { return m_turns.load(std::memory_order_relaxed); }
 
   /// Whether the calling thread has the bias now.
   bool is_biased_to_me() const noexcept {
@@ -67,7 +72,8 @@ class biased_mutex {
   /// The thread with the bias has it. Only one thread may ever write this: it may have been stopped
   /// before its store, and lost the bias meanwhile.
   std::atomic<bool> m_inside{false};
-  bool m_by_mutex = false;  ///< its owner has m_mutex
+  std::atomic<std::uint64_t> m_turns{0};  ///< written by who has it
+  bool m_by_mutex = false;                ///< its owner has m_mutex
   int m_bias_score = 0;
   pthread_t m_last{};   ///< the last owner of m_mutex
   pthread_t m_first{};  ///< the first thread with a bias

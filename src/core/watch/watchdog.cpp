@@ -130,8 +130,9 @@ watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) 
 void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
   w.state = c.try_snapshot();
   read_messages(c, w, now);
-  if (!w.state) return end_if_taken_for_ever(c, w);
+  if (!w.state) return end_if_taken_for_ever(c, w, now);
   w.vain_polls = 0;
+  w.taken_since.reset();
   if (w.unapplied && c.try_fail_all(info_of(*w.unapplied))) w.unapplied.reset();
   take_kept(c, w, now);
   if (m_circles)
@@ -140,7 +141,7 @@ void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
                       m_process.control()->notify(c.control_group(), rank, &m, sizeof m);
                     });
   if (c.agreement().compares()) compare_calls(c, w, now);
-  if (w.failed) return;
+  if (w.failed) return end_if_inside_for_ever(c, w);
   const peer_processes* peers = m_process.peers();
   if (peers && peers->published_so_far() > 0)
     if (const auto v = peers->published(c.id())) return apply_diagnosis(c, w, *v);
@@ -280,16 +281,40 @@ void watchdog::take_kept(communicator& c, watched& w, time_point now) {
   for (const auto& [source, m] : std::exchange(w.kept, {})) take(c, w, source, m, now);
 }
 
+// What a thread has called that keeps the lock, as far as the record knows.
+std::string watchdog::taken_text(const communicator& c) const {
+  std::string call = "a call of " + c.label();
+  std::uint64_t newest = 0;
+  if (const flight_record* record = m_process.record().memory())
+    for (const record_entry& e : record->entries) {
+      const auto serial = e.serial.load(std::memory_order_acquire);
+      if (e.communicator != static_cast<std::uint32_t>(c.id()) || serial <= newest ||
+          !is_open(e.state.load(std::memory_order_acquire)))
+        continue;
+      newest = serial;
+      call = describe_call(e, c);
+    }
+  const auto seconds = std::chrono::duration<double>(m_process.settings().watchdog.timeout).count();
+  return call + " did not finish within " + std::to_string(seconds).substr(0, 5) +
+         " s: a thread of rank " + std::to_string(c.rank()) +
+         " is inside of a backend that does not return";
+}
+
 // Why what has the lock may wait in vain. Where no member has died but another rank of the job, a
 // library may have been left in no state to go on.
-watchdog::obstacle watchdog::obstacle_of(const communicator& c, const watched& w) const {
+watchdog::obstacle watchdog::obstacle_of(const communicator& c, const watched& w,
+                                         time_point now) const {
   if (w.unapplied) return {polls_to_come_out, w.unapplied};
   for (const auto& [source, m] : w.kept)
     if (m.what == message_kind::diagnosis)
       return {polls_to_come_out,
               diagnosis{static_cast<errc>(m.code), {m.text, strnlen(m.text, sizeof m.text)}}};
+  const auto timeout = m_process.settings().watchdog.timeout;
   const peer_processes* peers = m_process.peers();
-  if (!peers) return {};
+  const bool too_long = timeout.count() != 0 && now - *w.taken_since > timeout;
+  obstacle inside{too_long ? polls_to_come_out : 0,
+                  too_long ? std::optional(diagnosis{errc::timeout, taken_text(c)}) : std::nullopt};
+  if (!peers) return inside;
   if (auto published = peers->published(c.id())) return {polls_to_come_out, published};
   const auto gone = peers->gone(c.where().world_ranks);
   const auto lost = [&](const std::vector<int>& died, int size, const char* of) {
@@ -300,12 +325,16 @@ watchdog::obstacle watchdog::obstacle_of(const communicator& c, const watched& w
   std::vector<int> all(static_cast<std::size_t>(peers->size()));
   std::iota(all.begin(), all.end(), 0);
   const auto elsewhere = peers->gone(all);
-  if (elsewhere.died.empty()) return {};
+  if (elsewhere.died.empty()) return inside;
   return {polls_after_recovery, lost(elsewhere.died, peers->size(), " in this job")};
 }
 
-void watchdog::end_if_taken_for_ever(communicator& c, watched& w) const {
-  const obstacle found = obstacle_of(c, w);
+// It is the same call as long as the lock is not given back.
+void watchdog::end_if_taken_for_ever(communicator& c, watched& w, time_point now) const {
+  const std::uint64_t turns = c.lock_turns();
+  if (!w.taken_since || std::exchange(w.lock_turns, turns) != turns) w.taken_since = now;
+  w.lock_turns = turns;
+  const obstacle found = obstacle_of(c, w, now);
   w.vain_polls = found.why ? w.vain_polls + 1 : 0;
   if (!found.why || w.vain_polls < found.polls) return;
   if (m_process.peers()) {
@@ -316,8 +345,14 @@ void watchdog::end_if_taken_for_ever(communicator& c, watched& w) const {
   end_process(found.why->text);
 }
 
+// A caller that waits for other ranks sees the failure; one that does not come out never will.
+void watchdog::end_if_inside_for_ever(const communicator& c, watched& w) const {
+  w.polls_inside = c.entered() ? w.polls_inside + 1 : 0;
+  if (w.polls_inside >= polls_after_recovery) end_process(w.failed->text);
+}
+
 void watchdog::apply_diagnosis(communicator& c, watched& w, const diagnosis& v) {
-  w.failed = true;
+  w.failed = v;
   if (!c.try_fail_all(info_of(v))) w.unapplied = v;
 }
 

@@ -42,8 +42,9 @@ using each_communicator =
 /// diagnosis is sent to all, so that every rank that still runs fails with the same message.
 ///
 /// A thread that is inside a backend may have the communicator's lock and never come back, as where
-/// a library below waits for a process that has died. Then nothing here waits for the lock. Once a
-/// member has died or failed and the lock stays taken, the process ends.
+/// a library below waits for a process that has died, or for ever. Then nothing here waits for the
+/// lock. Once a member has died or failed, or the timeout has passed, and the lock stays taken, the
+/// process ends. So it does where the communicator has failed and a thread does not come out.
 class watchdog {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -104,10 +105,13 @@ class watchdog {
     std::weak_ptr<communicator> who;
     std::optional<communicator::status> state;  ///< in this poll; none: its lock is taken
     int vain_polls = 0;                         ///< in a row that found it taken, perhaps for ever
+    std::optional<time_point> taken_since;      ///< by the same call
+    std::uint64_t lock_turns = 0;               ///< when it was found taken
+    int polls_inside = 0;                       ///< of a caller, since it has failed
     std::vector<std::pair<int, control_message>> kept;  ///< received meanwhile
     std::optional<time_point> gone_since;               ///< a peer, in good order
     std::unique_ptr<progress_query> open;
-    bool failed = false;
+    std::optional<diagnosis> failed;
     std::optional<diagnosis> unapplied;           ///< has failed with that, but the lock was taken
     std::optional<call_comparison> calls;         ///< of ranks on several nodes
     std::optional<time_point> mismatch_reported;  ///< when
@@ -125,8 +129,10 @@ class watchdog {
                      const control_message& m);
   void take(communicator& c, watched& w, int source, const control_message& m, time_point now);
   void take_kept(communicator& c, watched& w, time_point now);
-  obstacle obstacle_of(const communicator& c, const watched& w) const;
-  void end_if_taken_for_ever(communicator& c, watched& w) const;
+  obstacle obstacle_of(const communicator& c, const watched& w, time_point now) const;
+  std::string taken_text(const communicator& c) const;
+  void end_if_taken_for_ever(communicator& c, watched& w, time_point now) const;
+  void end_if_inside_for_ever(const communicator& c, watched& w) const;
   void end_if_stuck(communicator& c, const watched& w, time_point now) const;
   [[noreturn]] void end_process(const std::string& why) const;
   void compare_calls(communicator& c, watched& w, time_point now);
