@@ -131,7 +131,7 @@ std::string event_of(const tracer& t, const traced& r, sucl_status status, std::
   const sucl_operation& op = r.op;
   const std::int64_t offset = t.file.offset().value_or(0);
   const bool compiled = op.kind == compiled_plan_kind;
-  const std::string name = compiled ? "compiled plan" : sucl::name(static_cast<kind>(op.kind));
+  const std::string name = kind_name(op.kind);
   const bool collective = op.kind <= SUCL_KIND_EXSCAN || compiled;
   return text_of({{"name", name},
                   {"cat", collective ? "collective" : "point-to-point"},

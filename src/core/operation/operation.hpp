@@ -81,6 +81,11 @@ SUCL_CORE_API void check_memory(const sucl_operation& record, int rank, int size
 /// The kind of a compiled plan, which only the core knows: the plan's number is in `plan`.
 inline constexpr sucl_kind compiled_plan_kind = 1 << 20;
 
+/// What people call operations of a kind, also of that one.
+inline const char* kind_name(sucl_kind kind) noexcept {
+  return kind == compiled_plan_kind ? "compiled plan" : name(static_cast<sucl::kind>(kind));
+}
+
 /// What a barrier comes before: a call of all ranks that makes or changes something. None: it is
 /// the program's own.
 enum class arrival : std::uint64_t {

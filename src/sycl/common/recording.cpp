@@ -34,7 +34,7 @@ void refuse_in_scope(communicator_state& state, const sucl_operation& record) {
 }
 
 void refuse_call(communicator_state& state, const sucl_operation& record, error_info wrong) {
-  wrong.operation = name(static_cast<kind>(record.kind));
+  wrong.operation = core::kind_name(record.kind);
   wrong.rank = state.core().rank();
   state.core().refuse(record, wrong);
   throw error(std::move(wrong));

@@ -83,7 +83,7 @@ void refuse_shared_lane(communicator_state& state, const ::sycl::queue& queue,
   if (!state.shares_process() || !queue.get_device().is_cpu()) return;
   error_info info;
   info.code = errc::unsupported;
-  info.operation = name(static_cast<kind>(record.kind));
+  info.operation = core::kind_name(record.kind);
   info.rank = state.core().rank();
   info.message =
       "this process has several ranks of the communicator, and AdaptiveCpp's CPU device lets the "
