@@ -316,6 +316,7 @@ void communicator_handle::check() const { m_communicator->check(); }
 void communicator_handle::refuse(const call& c, const error_info& wrong) const {
   m_communicator->refuse(c.record, wrong);
 }
+void communicator_handle::fail(const error_info& why) const { m_communicator->fail(why); }
 event_handle communicator_handle::submit(const call& c, const dependencies& deps) const {
   auto request = request_on(*m_communicator, c);
   return handle(m_communicator->submit(request, all_before(c, deps)));

@@ -166,6 +166,8 @@ class communicator_handle {
 
   /// Reports to the other ranks what is wrong with a call of this one.
   void refuse(const call& c, const error_info& wrong) const;
+  /// Ends it on all ranks.
+  void fail(const error_info& why) const;
   event_handle submit(const call& c, const dependencies& deps) const;
   /// What the queue's stream was given by others, for operations to depend on: SYCL has not seen
   /// it.

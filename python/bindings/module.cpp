@@ -39,7 +39,9 @@ nb::object post(const communicator_handle& c, int how, int what, nb::handle send
   const call made = make_call(c, given, *held, starts);
   const dependencies events = events_from(deps);
   switch (static_cast<form>(how)) {
-    case form::blocking: without_gil(held, [&] { c.run(made, events); }); return nb::none();
+    case form::blocking:
+      wait_without_gil(held, {&c, 1}, [&] { c.run(made, events); });
+      return nb::none();
     case form::event: {
       event_handle e = without_gil(held, [&] { return c.submit(made, events); });
       return nb::cast(std::make_shared<pending>(std::move(e), c, held));
@@ -58,7 +60,12 @@ nb::object start(const repeated& r, nb::handle deps) {
 
 void run_repeated(const repeated& r, nb::handle deps) {
   const dependencies events = events_from(deps);
-  without_gil(r.held, [&] { r.operation.run(events); });
+  wait_without_gil(r.held, {&r.comm, 1}, [&] { r.operation.run(events); });
+}
+
+// The operations go on where a signal interrupts it.
+void wait_for_all(const communicator_handle& c) {
+  wait_without_gil(nullptr, {}, [&] { c.wait(); });
 }
 
 // A capsule as dpctl's: who takes what is in it gives it another name.
@@ -127,7 +134,7 @@ void bind_communicator(nb::module_& m) {
           },
           "kind"_a, "bytes"_a, "type"_a, "op"_a)
       .def("use_tuning", &communicator_handle::use_tuning, "toml"_a, released())
-      .def("wait", &communicator_handle::wait, released())
+      .def("wait", &wait_for_all)
       .def("check", &communicator_handle::check, released());
 }
 
@@ -177,6 +184,7 @@ NB_MODULE(_core, m) {
   m.def("element_type", &element_type, "dtype"_a);
   m.def("describe_array", &describe_array, "array"_a);
   m.def("defined", &is_defined, "op"_a, "type"_a);
+  find_main_thread();
   bind_operations(m);
   bind_communicator(m);
   bind_runtime(m);

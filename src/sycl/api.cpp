@@ -214,12 +214,12 @@ void run_after(communicator_state& state, resolved& call, const ::sycl::queue* o
   if (device && device->streams() && (!call.buffers.empty() || named->is_in_order())) {
     // The data stays on the device, and nothing has to be waited for before.
     ::sycl::queue queue = *named;
-    start(state, queue, call.record, call.layout, call.buffers, deps, waits_in_call).wait();
+    await_event(start(state, queue, call.record, call.layout, call.buffers, deps, waits_in_call));
     state.core().check();
     return;
   }
-  for (auto e : deps) e.wait();
-  if (named && named->is_in_order() && !idle(*named)) ::sycl::queue(*named).wait();
+  for (const auto& e : deps) await_event(e);
+  if (named && named->is_in_order() && !idle(*named)) await_idle(*named);
   run_now(state, call.record, call.parts, call.layout, call.buffers);
 }
 

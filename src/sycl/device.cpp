@@ -2,7 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "core/exchange/waiting.hpp"
 #include "core/failure/device_errors.hpp"
+#include "core/support/backoff.hpp"
 #include "sycl/buffers/packing.hpp"
 #include "sycl/common/adaptivecpp.hpp"
 #include "sycl/common/pointer_kind.hpp"
@@ -255,6 +257,33 @@ bool device::test_copy(void*, void* token) {
     return false;
   delete event;
   return true;
+}
+
+namespace {
+
+template <class Done>
+void poll_until(const Done& is_done) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  flush();
+#endif
+  core::backoff rest(0);
+  while (!is_done()) {
+    core::throw_if_interrupted();
+    rest.after(0);
+  }
+}
+
+}  // namespace
+
+// The wait at the end throws what SYCL has found.
+void await_event(const ::sycl::event& event) {
+  if (core::current_interrupter()) poll_until([&] { return complete({event}); });
+  ::sycl::event(event).wait();
+}
+
+void await_idle(const ::sycl::queue& queue) {
+  if (core::current_interrupter()) poll_until([&] { return idle(queue); });
+  ::sycl::queue(queue).wait();
 }
 
 bool complete(const std::vector<::sycl::event>& events) {

@@ -192,7 +192,7 @@ void group::run(const events& deps) {
   }
   std::vector<group_start> starts;
   for (auto& o : all) starts.push_back({&o.on.state(), whole(o), &o.deps});
-  for (auto& e : start_all(starts)) e.wait();
+  for (const auto& e : start_all(starts)) sycl_layer::await_event(e);
   for (const auto& o : all) o.on.check();
 }
 

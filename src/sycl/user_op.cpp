@@ -334,7 +334,7 @@ class reduction {
       ::sycl::event last = after;
       for (std::size_t r = 1; r < contributions; ++r)
         last = m_op.on_device(*m_queue, all + (r - 1) * bytes(n), all + r * bytes(n), n, {last});
-      if (m_blocking) last.wait();
+      if (m_blocking) sycl_layer::await_event(last);
       return last;
     }
     const auto fold_all = [fold = m_op.on_host, all, n, contributions, step = bytes(n)] {
@@ -356,7 +356,7 @@ class reduction {
     if (n == 0) return after;
     if (m_on_device) {
       auto done = m_queue->memcpy(to, from, n, after);
-      if (m_blocking) done.wait();
+      if (m_blocking) sycl_layer::await_event(done);
       return done;
     }
     return on_host({after}, [to, from, n] { std::memcpy(to, from, n); });
@@ -372,7 +372,7 @@ class reduction {
     const bool has_commands = m_queue.has_value();
 #endif
     if (m_blocking || !has_commands) {
-      for (auto e : after) e.wait();
+      for (const auto& e : after) sycl_layer::await_event(e);
       m_comm.check();
       work();
       return {};
@@ -420,7 +420,7 @@ void sycl_layer::await_user_ops(const communicator& of) {
                                 const user_reduction& r, const std::vector<::sycl::event>& deps,
                                 bool blocking) {
   if (blocking)
-    for (auto e : deps) e.wait();
+    for (const auto& e : deps) sycl_layer::await_event(e);
   reduction all(comm, o, r, blocking);
   try {
     return all.start(deps);

@@ -389,4 +389,57 @@ void keep_for_good(const std::shared_ptr<holdings>& held) {
   if (held) all_forgotten().for_good.push_back(held);
 }
 
+namespace {
+
+unsigned long main_thread = 0;
+
+}  // namespace
+
+void find_main_thread() {
+  const nb::object thread = nb::module_::import_("threading").attr("main_thread")();
+  main_thread = nb::cast<unsigned long>(thread.attr("ident"));
+}
+
+signal_check::signal_check() : m_checks(PyThread_get_thread_ident() == main_thread) {
+  if (!m_checks) return;
+  m_next = clock::now() + between;
+  m_outer = core::interrupt_waits(this);
+}
+
+signal_check::~signal_check() {
+  if (m_checks) core::interrupt_waits(m_outer);
+}
+
+// The exception is kept until the call has returned: the waits of several steps are given up.
+bool signal_check::is_interrupted() noexcept {
+  if (m_raised) return true;
+  if (clock::now() < m_next) return false;
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) m_raised.emplace();
+  m_next = clock::now() + between;
+  return m_raised.has_value();
+}
+
+void signal_check::rethrow() { throw nb::python_error(std::move(*m_raised)); }
+
+std::string signal_check::type() const {
+  return nb::cast<std::string>(nb::str(m_raised->type().attr("__name__")));
+}
+
+void give_up(const std::shared_ptr<holdings>& held, std::span<const communicator_handle> calls,
+             const std::string& raised) {
+  keep_for_good(held);
+  error_info why;
+  why.code = errc::peer_lost;
+  why.message = "a call that waited was interrupted: what handles a signal raised " + raised;
+  why.hint = "A program that goes on after signals waits for events";
+  const nb::gil_scoped_release released;
+  for (const communicator_handle& one : calls) {
+    try {
+      one.fail(why);
+    } catch (const error&) {  // has ended
+    }
+  }
+}
+
 }  // namespace sucl::python

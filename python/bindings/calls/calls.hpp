@@ -7,10 +7,17 @@
 
 #include "arrays/arrays.hpp"
 #include "bridge.hpp"
+#include "core/exchange/waiting.hpp"
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace sucl::python {
 
@@ -77,13 +84,64 @@ dependencies events_from(nanobind::handle deps);
 /// A function of Python that any thread may call, with the GIL, and let go of.
 std::shared_ptr<nanobind::object> held_function(const nanobind::object& function);
 
+/// Notes which thread is Python's main one. Before the first call.
+void find_main_thread();
+
 /// Lets go of memory of operations that are done meanwhile.
 void sweep();
+
+/// A signal has interrupted calls of these communicators, whose memory is in use for good.
+void give_up(const std::shared_ptr<holdings>& held, std::span<const communicator_handle> calls,
+             const std::string& raised);
 
 /// Runs `body` without the GIL. After an operation was given up its memory is kept for good.
 template <class Body>
 auto without_gil(const std::shared_ptr<holdings>& held, Body&& body);
 void keep_for_good(const std::shared_ptr<holdings>& held);
+
+/// While it lives, what waits in a call of the main thread without the GIL lets Python handle
+/// signals now and then, and is given up where that raises. Other threads handle none, and must not
+/// take the GIL when the program ends.
+class signal_check final : private core::wait_interrupter {
+ public:
+  signal_check();
+  ~signal_check();
+  signal_check(const signal_check&) = delete;
+  signal_check& operator=(const signal_check&) = delete;
+
+  [[nodiscard]] bool has_raised() const { return m_raised.has_value(); }
+  /// What was raised. With the GIL.
+  [[noreturn]] void rethrow();
+  /// Its type. With the GIL.
+  [[nodiscard]] std::string type() const;
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds between{50};
+
+  bool is_interrupted() noexcept override;
+
+  bool m_checks;
+  core::wait_interrupter* m_outer = nullptr;
+  clock::time_point m_next;
+  std::optional<nanobind::python_error> m_raised;
+};
+
+/// Runs `body`, which waits, without the GIL. Where what handles a signal raises meanwhile, the
+/// wait is given up. What `body` calls on the communicators of `calls` cannot be done then, so that
+/// they end on all ranks.
+template <class Body>
+void wait_without_gil(const std::shared_ptr<holdings>& held,
+                      std::span<const communicator_handle> calls, Body&& body) {
+  signal_check signals;
+  try {
+    without_gil(held, std::forward<Body>(body));
+  } catch (const error&) {
+    if (!signals.has_raised()) throw;
+    give_up(held, calls, signals.type());
+    signals.rethrow();
+  }
+}
 
 template <class Body>
 auto without_gil(const std::shared_ptr<holdings>& held, Body&& body) {

@@ -62,7 +62,7 @@ void run_plan(const plan& p, nb::handle send, nb::handle recv, nb::handle deps) 
   void* from = side(p, send, false, p.handle.send_size(), held);
   void* to = side(p, recv, true, p.handle.recv_size(), held);
   const dependencies events = events_from(deps);
-  without_gil(held, [&] { p.handle.run(from, to, events); });
+  wait_without_gil(held, {&p.comm, 1}, [&] { p.handle.run(from, to, events); });
 }
 
 // A primitive of Python: kind, (memory, offset, count) twice, root, ranks, op.

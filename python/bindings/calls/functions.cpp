@@ -116,7 +116,11 @@ nb::object reduce_by(const communicator_handle& c, int what, nb::handle send, nb
     refuse(c, what, {}, e, true);
   }
   const dependencies events = events_from(deps);
-  event_handle e = without_gil(held, [&] { return c.reduce_by(r, events, blocking); });
+  event_handle e;
+  if (blocking)
+    wait_without_gil(held, {&c, 1}, [&] { e = c.reduce_by(r, events, true); });
+  else
+    e = without_gil(held, [&] { return c.reduce_by(r, events, false); });
   {
     const nb::gil_scoped_release released;  // the function may be let go of in another thread
     r.fold = nullptr;

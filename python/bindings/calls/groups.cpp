@@ -148,10 +148,11 @@ nb::list submit_each(together& g, nb::handle deps) {
 void run(together& g, nb::handle deps) {
   const dependencies events = events_from(deps);
   const bool several = g.operations.size() > 1;
-  g.operations.clear();
+  std::vector<communicator_handle> all;
+  for (auto& one : std::exchange(g.operations, {})) all.push_back(std::move(one.on));
   const auto held = g.take();
   try {
-    without_gil(held, [&] { g.group.run(events); });
+    wait_without_gil(held, all, [&] { g.group.run(events); });
   } catch (...) {
     if (several) keep_for_good(held);
     throw;

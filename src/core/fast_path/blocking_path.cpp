@@ -64,6 +64,7 @@ void blocking_path::await_turn(const sucl_operation& record, const backend_insta
     lock.unlock();
     m_queue.progress();
     m_context.owner->waiting();
+    throw_if_interrupted();
     sched_yield();
     lock.lock();
     m_queue.throw_if_ended();
@@ -162,6 +163,7 @@ void blocking_path::run_directly(sucl_operation& direct, const layouts& layout,
 bool blocking_path::progress_others(const sucl_operation& entered, const backend_instance& c) {
   m_queue.progress_others(entered);
   m_context.owner->waiting();
+  throw_if_interrupted();
   if (!m_queue.calls() || !m_context.backends.mismatched()) return true;
   if (!c.own || !c.own->ends_in_order()) throw error(m_context.backends.mismatch());
   return false;

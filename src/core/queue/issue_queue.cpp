@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "core/exchange/waiting.hpp"
 #include "core/support/backoff.hpp"
 #include "core/support/postponed_ends.hpp"
 
@@ -341,16 +342,25 @@ void issue_queue::wait(const ticket& t) {
 
 void issue_queue::assist(const ticket& t) {
   m_assistants.fetch_add(1, std::memory_order_acq_rel);
-  backoff rest(m_context.owner->settings().progress.spin_us);
-  while (!t.done()) {
-    int finished = 0;
-    progress(&finished);
-    if (t.done()) break;
-    m_context.owner->waiting();
-    rest.after(finished);
-  }
   // The last assistant leaves operations in flight to the progress thread.
-  if (m_assistants.fetch_sub(1, std::memory_order_acq_rel) == 1 && progress()) m_waker.wake();
+  const auto leave = [&] {
+    if (m_assistants.fetch_sub(1, std::memory_order_acq_rel) == 1 && progress()) m_waker.wake();
+  };
+  try {
+    backoff rest(m_context.owner->settings().progress.spin_us);
+    while (!t.done()) {
+      int finished = 0;
+      progress(&finished);
+      if (t.done()) break;
+      m_context.owner->waiting();
+      throw_if_interrupted();
+      rest.after(finished);
+    }
+  } catch (...) {
+    leave();
+    throw;
+  }
+  leave();
 }
 
 void issue_queue::drain(bool at_end) {
@@ -362,7 +372,10 @@ void issue_queue::drain(bool at_end) {
     }
     int finished = 0;
     progress(&finished);
-    if (at_end) m_context.owner->waiting();
+    if (at_end)
+      m_context.owner->waiting();
+    else
+      throw_if_interrupted();
     rest.after(finished);
   }
 }

@@ -164,6 +164,12 @@ void take_errors(::sycl::queue& own);
 /// Whether nothing that was submitted to an in-order queue is still to be done.
 bool idle(const ::sycl::queue& queue);
 
+/// Waits for an event, or for everything of an in-order queue. Where something may interrupt the
+/// thread's waits it polls, as a wait in SYCL cannot be given up, and may throw what
+/// core::throw_if_interrupted() does.
+void await_event(const ::sycl::event& event);
+void await_idle(const ::sycl::queue& queue);
+
 /// Whether all events are complete.
 bool complete(const std::vector<::sycl::event>& events);
 /// The event of an operation that is done: that of a command where events have timings.

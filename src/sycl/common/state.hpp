@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/communicator/communicator.hpp"
+#include "core/exchange/waiting.hpp"
 #include "process/process.hpp"
 #include "sycl/common/implementation.hpp"
 #include "sycl/common/pending_copies.hpp"
@@ -83,7 +84,10 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   /// Waits for every operation issued so far, and for what streams do once one is done.
   void wait_all() {
     m_core->wait_all();
-    m_copies.wait([this] { m_core->check(); });
+    m_copies.wait([this] {
+      m_core->check();
+      core::throw_if_interrupted();
+    });
   }
 
   /// What it has recorded; null: nothing yet.

@@ -212,7 +212,7 @@ void stream_tracker::drain() const {
     const std::lock_guard lock(m_mutex);
     last = m_last;
   }
-  if (last) last->wait();
+  if (last) await_event(*last);
 }
 
 }  // namespace sucl::sycl_layer

@@ -110,9 +110,9 @@ void persistent::run(const std::vector<::sycl::event>& deps) {
   sycl_layer::prepared& p = operation();
   const auto& queue = p.queue ? p.queue : p.state->queue();
   if (queue) sycl_layer::refuse_recording(*p.state, *queue, p.call.record, together(p.deps, deps));
-  for (auto e : p.deps) e.wait();
+  for (const auto& e : p.deps) sycl_layer::await_event(e);
   if (p.repeats) {
-    for (auto e : deps) e.wait();
+    for (const auto& e : deps) sycl_layer::await_event(e);
     return p.state->core().run_cached(p.run);
   }
   sycl_layer::run_after(*p.state, p.call, p.queue ? &*p.queue : nullptr, deps);

@@ -82,7 +82,7 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
     if (!buffers[i].buffer.is_sub_buffer() && !buffers[first[i]].buffer.is_sub_buffer()) continue;
     // SYCL gives nothing that has both, but to a command.
     auto queue = queue_of(state, nullptr);
-    start(state, queue, record, layout, buffers, {}, true).wait();
+    await_event(start(state, queue, record, layout, buffers, {}, true));
     return state.core().check();
   }
   std::vector<void*> addresses(buffers.size());
