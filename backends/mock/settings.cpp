@@ -29,6 +29,7 @@ std::string listed(const names& known) {
 // "a,b" or "all" as bits.
 complaint read_set(std::string_view key, std::string_view value, const names& known,
                    std::uint64_t& bits) {
+  const std::string whole(value);
   bits = 0;
   while (!value.empty()) {
     const auto comma = value.find(',');
@@ -43,7 +44,7 @@ complaint read_set(std::string_view key, std::string_view value, const names& kn
       if (found) bits |= std::uint64_t{1} << i;
     }
     if (!found)
-      return {"setting '" + std::string(key) + "' of backend mock has the unknown entry '" +
+      return {"backend mock: " + std::string(key) + " = " + whole + " has the unknown entry '" +
                   std::string(word) + "'",
               "Use 'all' or a list of: " + listed(known) + "."};
   }
@@ -77,7 +78,7 @@ complaint read_one(std::string_view key, std::string_view value, settings& s) {
     s.fail_open = value;
     return {};
   }
-  return {"backend mock has no setting '" + std::string(key) + "'",
+  return {"backend mock does not understand " + std::string(key) + " = " + std::string(value),
           "Its settings are: kinds, types, ops, memory, max_count, delay_us, fail_at, fail_rank, "
           "fail_open, stuck_at, wrong."};
 }

@@ -81,7 +81,7 @@ sucl_status apply(sucl_state& state, const sucl_setting& setting) {
     if (value == "stage") state.direct.clear();
     if (value == "direct" || value == "stage" || value == "probe") return SUCL_SUCCESS;
     return fail(state.core, SUCL_ERROR_CONFIGURATION,
-                "device_memory = \"" + std::string(value) + "\" is not a value of the backend mpi",
+                "backend mpi does not understand device_memory = " + std::string(value),
                 "Use probe, direct or stage.");
   }
   if (key == "max_count") {
@@ -98,7 +98,7 @@ sucl_status apply(sucl_state& state, const sucl_setting& setting) {
     return SUCL_SUCCESS;
   }
   return fail(state.core, SUCL_ERROR_CONFIGURATION,
-              "the backend mpi has no setting \"" + std::string(key) + "\"",
+              "backend mpi does not understand " + std::string(key) + " = " + setting.value,
               "It knows device_memory and max_count.");
 }
 

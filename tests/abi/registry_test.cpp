@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -147,6 +148,42 @@ TEST(registry, keeps_what_a_backend_says_about_its_failure) {
   core::registry registry;
   registry.try_open(from);
   EXPECT_EQ(registry.reports()[0].problem->native_code, 77);
+}
+
+// What SuCL's modules say of a setting: its key, its value, and what is allowed.
+TEST(registry, modules_name_a_wrong_setting) {
+  struct wrong_setting {
+    const char* backend;
+    const char* key;
+    const char* value;
+    const char* allowed;
+  };
+  constexpr wrong_setting all[] = {{"ipc", "handover", "phone", "any, proc or socket"},
+                                   {"ipc", "reads", "perhaps", "true or false"},
+                                   {"ipc", "no_such", "1", "handover"},
+                                   {"fabric", "no_such", "1", "provider, library and interface"},
+                                   {"nccl", "exact", "perhaps", "true or false"},
+                                   {"nccl", "messages", "2", "true or false"},
+                                   {"nccl", "no_such", "1", "library"},
+                                   {"mock", "kinds", "broadcast,walk", "allreduce"},
+                                   {"mock", "types", "fp31", "fp32"},
+                                   {"mock", "ops", "plus", "sum"},
+                                   {"mock", "memory", "paper", "shared"},
+                                   {"mock", "wrong", "all,walk", "allreduce"},
+                                   {"mock", "max_count", "-1", "from 0 to"},
+                                   {"mock", "delay_us", "3600000001", "from 0 to 3600000000"},
+                                   {"mock", "fail_at", "first", "from 0 to"},
+                                   {"mock", "stuck_at", "1.5", "from 0 to"},
+                                   {"mock", "fail_rank", "-2", "from -1 to"},
+                                   {"mock", "no_such", "1", "fail_open"}};
+  for (const auto& one : all) {
+    SCOPED_TRACE(std::string(one.backend) + " " + one.key);
+    const std::string file = SUCL_MODULES "/libsucl_backend_" + std::string(one.backend) + ".so";
+    if (::access(file.c_str(), F_OK) != 0) continue;  // this build has none
+    const core::backend_source from{one.backend, file, {{one.key, one.value}}};
+    expect_problem(from, errc::configuration, one.value, one.allowed);
+    expect_problem(from, errc::configuration, one.key, one.allowed);
+  }
 }
 
 TEST(registry, says_so_when_a_backend_gives_no_details) {

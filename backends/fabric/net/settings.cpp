@@ -17,7 +17,8 @@ settings read_settings(const sucl_setting* list, std::uint64_t count) {
     else if (key == "interface")
       s.interface = value;
     else
-      throw problem{SUCL_ERROR_CONFIGURATION, "the backend fabric has no setting \"" + key + "\"",
+      throw problem{SUCL_ERROR_CONFIGURATION,
+                    "backend fabric does not understand " + key + " = " + value,
                     "It knows provider, library and interface."};
   }
   return s;

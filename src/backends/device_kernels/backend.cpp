@@ -4,10 +4,12 @@
 
 #include "base/bounds.hpp"
 #include "base/error.hpp"
+#include "base/setting_values.hpp"
 #include "base/text.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/selection.hpp"
+#include "core/selection/settings.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -150,7 +152,6 @@ kernel_settings kernel_settings::of_further_communicators(int ranks) const {
 
 namespace {
 
-constexpr const char* name_of_all = "backend kernels";
 constexpr std::uint64_t min_staging = 4096;  // for each group
 
 // A setting that is a size.
@@ -185,33 +186,27 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
                                       int ranks) {
   kernel_settings s(ranks);
   for (const auto& [key, value] : table) {
-    if (key == "messages") {
-      s.messages = base::parse_boolean(value);
-      continue;
-    }
-    if (key == "plans") {
-      s.plans = base::parse_boolean(value);
-      continue;
-    }
-    if (key == "groups") {
-      s.groups = base::parse_number(value);
-      base::check_bounds(name_of_all, key, s.groups, {1, kernels::max_groups});
-      continue;
-    }
+    const backend_setting one(kernel_backend_name, key, value);
     const auto size = std::find_if(std::begin(sizes), std::end(sizes),
                                    [&k = key](const size_row& r) { return k == r.key; });
-    if (size == std::end(sizes))
-      base::fail(errc::configuration, "backend kernels does not understand " + key + " = " + value,
-                 "Its keys are ll_max_bytes, ll_two_shot_max_bytes, ll128_min_bytes, "
-                 "ll128_max_bytes, ll128_exchange_max_bytes, ll128_two_shot_max_bytes, staging, "
-                 "two_shot_min_bytes, direct_min_bytes and message_staging, which are sizes, "
-                 "groups, and messages and plans, which are true or false");
-    s.*size->field = base::parse_bytes(value);
-    base::check_bounds(name_of_all, key, s.*size->field, size->wanted);
+    if (key == "messages")
+      s.messages = one.boolean();
+    else if (key == "plans")
+      s.plans = one.boolean();
+    else if (key == "groups")
+      s.groups = one.number({1, kernels::max_groups});
+    else if (size != std::end(sizes))
+      s.*size->field = one.size(size->wanted);
+    else
+      one.refuse_key(
+          "Its keys are ll_max_bytes, ll_two_shot_max_bytes, ll128_min_bytes, ll128_max_bytes, "
+          "ll128_exchange_max_bytes, ll128_two_shot_max_bytes, staging, two_shot_min_bytes, "
+          "direct_min_bytes and message_staging, which are sizes, groups, a number, and messages "
+          "and plans, which are true or false");
     s.sized = s.sized || key == "staging" || key == "ll128_max_bytes";
   }
   if (s.staging < min_staging * s.groups)
-    base::refuse(name_of_all,
+    base::refuse(std::string("backend ") + kernel_backend_name,
                  "staging = " + base::print_bytes(s.staging) + " is too small for " +
                      std::to_string(s.groups) + " groups",
                  "Write at least " + base::print_bytes(min_staging * s.groups) +
@@ -223,7 +218,7 @@ bool kernel_settings::wants_messages(
     const std::vector<std::pair<std::string, std::string>>& table) {
   const auto it = std::find_if(table.begin(), table.end(),
                                [](const auto& entry) { return entry.first == "messages"; });
-  return it != table.end() && base::parse_boolean(it->second);
+  return it != table.end() && base::boolean_of(it->second).value_or(false);
 }
 
 namespace {

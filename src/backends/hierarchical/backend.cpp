@@ -10,6 +10,7 @@
 #include "core/exchange/core_services.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/selection.hpp"
+#include "core/selection/settings.hpp"
 #include "core/support/backoff.hpp"
 
 #include <algorithm>
@@ -72,20 +73,15 @@ hierarchical_settings hierarchical_settings::read(
     const std::vector<std::pair<std::string, std::string>>& table) {
   hierarchical_settings s;
   for (const auto& [key, value] : table) {
-    if (key == "leaders") {
-      s.leaders = base::parse_number(value);
-      base::check_bounds("backend hierarchical", key, s.leaders, {0, 1 << 20});
-    } else if (key == "single_leader") {
-      s.single_leader = base::parse_bytes(value);
-      base::check_bounds("backend hierarchical", key, s.single_leader, {0, std::uint64_t{1} << 60});
-    } else if (key == "piece") {
-      s.piece = base::parse_bytes(value);
-      base::check_bounds("backend hierarchical", key, s.piece, {0, std::uint64_t{1} << 60});
-    } else {
-      base::fail(errc::configuration,
-                 "backend hierarchical does not understand " + key + " = " + value,
-                 "It knows leaders, a number, and single_leader and piece, sizes");
-    }
+    const backend_setting one(hierarchical_backend_name, key, value);
+    if (key == "leaders")
+      s.leaders = one.number({0, 1 << 20});
+    else if (key == "single_leader")
+      s.single_leader = one.size({0, std::uint64_t{1} << 60});
+    else if (key == "piece")
+      s.piece = one.size({0, std::uint64_t{1} << 60});
+    else
+      one.refuse_key("It knows leaders, a number, and single_leader and piece, sizes");
   }
   return s;
 }
@@ -379,9 +375,9 @@ backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::str
     if (!how.agree(obstacle->empty()) && obstacle->empty())
       *obstacle = "it cannot be used on every rank";
   };
-  hierarchical_settings values;
+  // The same on every rank, and so is what is wrong with it.
+  const auto values = hierarchical_settings::read(settings);
   hierarchical_parts parts;
-  attempt([&] { values = hierarchical_settings::read(settings); });
   attempt(
       [&] { parts.node = how.split(has_own_node(where) ? where.node : -1, where.local, false); });
   attempt([&] {

@@ -4,9 +4,9 @@
 // What the core knows of the backend of messages.
 #include "backends/shm_common/make_part.hpp"
 #include "backends/shm_p2p/backend.hpp"
-#include "base/error.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/backend_creation.hpp"
+#include "core/selection/settings.hpp"
 
 namespace sucl::core {
 namespace {
@@ -54,10 +54,8 @@ class message_built_in_backend final : public built_in_backend {
   backend_instance create(backend_creation& c, std::string* why) const override {
     const auto* entry = c.entry_of(name());
     if (entry && !entry->settings.empty())
-      base::fail(errc::configuration,
-                 std::string("backend ") + name() + " does not understand " +
-                     entry->settings.front().first + " = " + entry->settings.front().second,
-                 "It has no settings of its own");
+      backend_setting(name(), entry->settings.front().first, entry->settings.front().second)
+          .refuse_key("It has no settings of its own");
     backend_instance made;
     made.via = make_shared_part(c, why, [&](placement where, bool reads) {
       return make_message_comm(c.memory_provider, std::move(where), reads, why);

@@ -6,10 +6,10 @@
 #include "backends/shm_plan/backend.hpp"
 #include "backends/shm_plan/plans/custom_plan.hpp"
 #include "base/error.hpp"
-#include "base/setting_values.hpp"
 #include "core/host_ops/helper_threads.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/backend_creation.hpp"
+#include "core/selection/settings.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -51,13 +51,9 @@ int threads_of(const backend_creation& c) {
   constexpr int enough = 4;
   std::uint64_t threads = 0;
   for (const auto& [key, value] : c.entry_of(plan_backend_name)->settings) {
-    if (key != "threads")
-      base::fail(errc::configuration, "backend plan does not understand " + key + " = " + value,
-                 "It knows threads, a number");
-    const auto problem =
-        base::read_number(key, value, base::bounds<std::uint64_t>{0, helper_threads::max}, threads);
-    if (!problem.message.empty())
-      base::fail(errc::configuration, "backend plan: " + problem.message, problem.hint);
+    const backend_setting one(plan_backend_name, key, value);
+    if (key != "threads") one.refuse_key("It knows threads, a number");
+    threads = one.number({0, helper_threads::max});
   }
   const int by_default = std::clamp(processors_per_rank(c) / 2, 1, enough);
   return threads > 0 ? static_cast<int>(threads) : by_default;

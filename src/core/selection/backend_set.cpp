@@ -7,6 +7,7 @@
 #include "core/control/control_plane.hpp"
 #include "core/layers/trace.hpp"
 #include "core/operation/operation.hpp"
+#include "core/selection/settings.hpp"
 
 #include <algorithm>
 #include <new>
@@ -221,6 +222,7 @@ void backend_set::create_built_in(backend_creation& c, const built_in_backend& b
     } catch (const error& e) {
       mine = e.info();
       mine.backend = b.name();
+      add_origin(mine, c.settings, mine.backend);
       obstacle = mine.message;
     } catch (const std::bad_alloc&) {
       obstacle = "this rank has no memory for its part of " + std::string(b.name());
@@ -271,7 +273,8 @@ std::string backend_set::try_create(backend_creation& c, const base::backend_ent
                                     error_info* why) {
   const backend_source source = c.source_of(entry);
   const backend_handle* handle = c.backends.try_open(source);
-  const error_info unopened = problem_of(c.backends, source.name);
+  error_info unopened = problem_of(c.backends, source.name);
+  add_origin(unopened, c.settings, source.name);
   const auto opened = c.agree_on_part(unopened);
   if (opened.wrong_setting) throw error(*opened.wrong_setting);
   if (!opened.all) {
@@ -288,6 +291,7 @@ std::string backend_set::try_create(backend_creation& c, const base::backend_ent
   const auto status = handle->table->comm_create(handle->state, &info, &made.via.comm);
   error_info problem = status ? take_last(status) : error_info{};
   if (!status) problem.code = errc::success;
+  add_origin(problem, c.settings, source.name);
   const auto v = c.agree_on_part(problem);
   if (!v.all) {
     if (!status) handle->table->comm_destroy(made.via.comm);

@@ -442,14 +442,42 @@ TEST(kernels, divide_sums_of_64_bits) {
 TEST(kernels, settings_are_checked) {
   EXPECT_EQ(core::kernel_settings::read({{"ll_max_bytes", "8Ki"}, {"groups", "4"}}, 2).ll_max_bytes,
             8192u);
-  EXPECT_THROW(core::kernel_settings::read({{"blocks", "4"}}, 2), error);
-  EXPECT_THROW(core::kernel_settings::read({{"groups", "257"}}, 2), error);
-  EXPECT_THROW(core::kernel_settings::read({{"staging", "4Ki"}}, 2), error);
-  EXPECT_THROW(core::kernel_settings::read({{"ll128_max_bytes", "2Gi"}}, 2), error);
-  EXPECT_THROW(core::kernel_settings::read({{"two_shot_min_bytes", "2097152Ti"}}, 2), error);
   EXPECT_EQ(
       core::kernel_settings::read({{"two_shot_min_bytes", "1048576Ti"}}, 2).two_shot_min_bytes,
       1ull << 60);
+  EXPECT_FALSE(core::kernel_settings::wants_messages({{"messages", "perhaps"}}));
+}
+
+TEST(kernels, wrong_settings_are_named) {
+  constexpr const char* all[][3] = {
+      {"blocks", "4", "Its keys are"},
+      {"groups", "257", "from 1 to"},
+      {"groups", "many", "from 1 to"},
+      {"messages", "perhaps", "true or false"},
+      {"plans", "2", "true or false"},
+      {"staging", "1Ki", "from 4Ki to 1Gi"},
+      {"staging", "4Ki", "Write at least"},
+      {"message_staging", "64Ki", "to 1Gi"},
+      {"ll_max_bytes", "-8", "from 0 to 1Gi"},
+      {"ll_two_shot_max_bytes", "8 bits", "from 0 to 1Gi"},
+      {"ll128_min_bytes", "2097152Ti", "from 0 to"},
+      {"ll128_max_bytes", "2Gi", "from 0 to 1Gi"},
+      {"ll128_exchange_max_bytes", "x", "from 0 to"},
+      {"ll128_two_shot_max_bytes", "1.5Ki", "from 0 to"},
+      {"two_shot_min_bytes", "2097152Ti", "from 0 to"},
+      {"direct_min_bytes", "all", "from 0 to"},
+  };
+  for (const auto& [key, value, allowed] : all) {
+    try {
+      (void)core::kernel_settings::read({{key, value}}, 2);
+      ADD_FAILURE() << key << " = " << value << " was read";
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::configuration);
+      EXPECT_NE(e.message().find("backend kernels"), std::string::npos) << e.what();
+      EXPECT_NE(e.message().find(key + std::string(" = ") + value), std::string::npos) << e.what();
+      EXPECT_NE(e.hint().find(allowed), std::string::npos) << e.what();
+    }
+  }
 }
 
 // Kernels of ranks that mean different operations compute anything, or wait for ever: ranks find

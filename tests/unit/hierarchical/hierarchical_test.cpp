@@ -495,11 +495,30 @@ TEST(Hierarchical, SettingsAreRead) {
   EXPECT_EQ(read("leaders", "9").leaders_of(where), 2);
   EXPECT_EQ(read("single_leader", "1Mi").single_leader, 1u << 20);
   EXPECT_EQ(read("piece", "1Mi").piece, 1u << 20);
-  EXPECT_THROW(read("leader", "1"), error);
-  EXPECT_THROW(read("leaders", "some"), error);
   EXPECT_EQ(read("leaders", "1048576").leaders, 1u << 20);
-  EXPECT_THROW(read("leaders", "1048577"), error);
-  EXPECT_THROW(read("single_leader", "2097152Ti"), error);
+}
+
+TEST(Hierarchical, WrongSettingsAreNamed) {
+  constexpr const char* all[][3] = {
+      {"leader", "1", "It knows leaders"},
+      {"leaders", "some", "from 0 to 1048576"},
+      {"leaders", "1048577", "from 0 to 1048576"},
+      {"single_leader", "-1", "from 0 to 1048576Ti"},
+      {"single_leader", "2097152Ti", "from 0 to 1048576Ti"},
+      {"piece", "64Q", "from 0 to 1048576Ti"},
+      {"piece", "", "from 0 to 1048576Ti"},
+  };
+  for (const auto& [key, value, allowed] : all) {
+    try {
+      (void)hierarchical_settings::read({{key, value}});
+      ADD_FAILURE() << key << " = " << value << " was read";
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::configuration);
+      EXPECT_NE(e.message().find("backend hierarchical"), std::string::npos) << e.what();
+      EXPECT_NE(e.message().find(key + std::string(" = ") + value), std::string::npos) << e.what();
+      EXPECT_NE(e.hint().find(allowed), std::string::npos) << e.what();
+    }
+  }
 }
 
 }  // namespace
