@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 namespace {
@@ -21,7 +23,15 @@ constexpr const char* sycl_libraries = SUCL_SYCL_LIBRARIES;
 std::string own_folder() {
   std::array<char, 4096> path{};
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
-  const std::string text(path.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  // The runtime of DPC++ would look for its own name there for ever while it is loaded.
+  if (length <= 0) {
+    std::fprintf(stderr,
+                 "sucl: there is no /proc, which SuCL and SYCL runtimes need (/proc/self/exe: %s). "
+                 "Mount it: mount -t proc proc /proc\n",
+                 std::strerror(errno));
+    std::exit(EXIT_FAILURE);
+  }
+  const std::string text(path.data(), static_cast<std::size_t>(length));
   return text.substr(0, text.rfind('/') + 1);
 }
 

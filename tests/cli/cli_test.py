@@ -139,6 +139,26 @@ class Doctor(Case):
         found = self.findings(*self.root(), limits="-l 16")
         self.assertIn("ulimit -l unlimited", found["locked memory"][0]["cure"])
 
+    def test_a_working_directory_that_has_gone(self):
+        for command in ("info", "doctor"):
+            gone = f"mkdir gone && cd gone && rmdir ../gone && exec {PROGRAM} {command}"
+            done = subprocess.run(["sh", "-c", gone], cwd=self.folder.name, capture_output=True,
+                                  text=True, timeout=LIMIT, check=False)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("the working directory cannot be found", done.stderr)
+
+    def test_no_proc(self):
+        hidden = ["unshare", "--mount", "--map-root-user", "sh", "-c"]
+        mount = "mount -t tmpfs none /proc"
+        try:
+            subprocess.run([*hidden, mount], capture_output=True, timeout=LIMIT, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("no file system can be mounted here")
+        done = subprocess.run([*hidden, f"{mount} && exec {PROGRAM} info"], capture_output=True,
+                              text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("there is no /proc", done.stderr)
+
     def test_no_device(self):
         found = self.findings(*self.root(), code=1, ONEAPI_DEVICE_SELECTOR="level_zero:*",
                               ACPP_VISIBILITY_MASK="ze")

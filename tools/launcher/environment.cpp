@@ -227,6 +227,12 @@ bool apply(const variable_changes& changes) {
 }
 
 void prepare_sycl(const environment& env) {
+  // The OpenCL driver of CPUs ends the process without a word there.
+  if (std::error_code problem; std::filesystem::current_path(problem).empty() || problem)
+    throw exit_error(exit_code::failure,
+                     "the working directory cannot be found (" + problem.message() +
+                         "): it may have been removed, and SYCL's drivers need one. Change to "
+                         "another folder, as in: cd /tmp");
   // After the second start nothing is left to change, so there is no third one.
   if (!apply(env.sycl)) return;
   execv(own_path().c_str(), raw_arguments(process_arguments()).data());
