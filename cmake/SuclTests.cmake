@@ -16,6 +16,15 @@ set(SUCL_TEST_ENVIRONMENT
   "UBSAN_OPTIONS=set:print_stacktrace=1:halt_on_error=1"
   "TSAN_OPTIONS=set:halt_on_error=1")
 
+# A list that is passed on in quotes arrives as one value, of which CTest makes a single variable.
+function(sucl_check_environment list)
+  foreach(pair IN LISTS ${list})
+    if(pair MATCHES ";")
+      message(FATAL_ERROR "ENVIRONMENT: '${pair}' is several variables in one. Pass the list without quotes.")
+    endif()
+  endforeach()
+endfunction()
+
 # How the output of a GoogleTest program ends whose tests were all skipped: it is reported as skipped.
 set(SUCL_TEST_ALL_SKIPPED "\\[  PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\][^\n]*\n)+$")
 
@@ -202,6 +211,7 @@ function(sucl_add_rank_test)
   if(NOT arg_NAME OR NOT TARGET "${arg_TARGET}" OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "sucl_add_rank_test needs NAME and an existing TARGET; got ${ARGV}.")
   endif()
+  sucl_check_environment(arg_ENVIRONMENT)
   if(NOT arg_RANKS)
     set(arg_RANKS 1 2 3 4 7)
   endif()
@@ -260,6 +270,7 @@ endfunction()
 function(sucl_add_local_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TARGET;STATUS;MATCH;REFUSE"
     "RANKS;ARGS;OPTIONS;LABELS;ENVIRONMENT")
+  sucl_check_environment(arg_ENVIRONMENT)
   foreach(ranks IN LISTS arg_RANKS)
     set(test ${arg_NAME}.local.${ranks})
     set(command "${CMAKE_COMMAND}" -E env PATH=/usr/bin:/bin
