@@ -17,10 +17,16 @@
 #include <cstdint>
 
 /// Kernels are one function each: what is called costs every work item memory of its own for what
-/// is passed by reference.
+/// is passed by reference. Where threads of the host play the work items, SUCL_KERNELS_CALL leaves
+/// that to the compiler, which has a fraction to do then.
+#ifdef SUCL_KERNELS_CALL
+#define SUCL_INLINE inline
+#define SUCL_FLAT
+#else
 #define SUCL_INLINE [[gnu::always_inline]] inline
 /// The same of a lambda.
 #define SUCL_FLAT __attribute__((always_inline))
+#endif
 
 /// A loop of a few turns that is written out, so that arrays in it can stay in registers.
 #ifdef __clang__
