@@ -214,11 +214,23 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
   return s;
 }
 
+namespace {
+
+bool is_true(const std::vector<std::pair<std::string, std::string>>& table, const char* key) {
+  const auto it = std::find_if(table.begin(), table.end(),
+                               [&](const auto& entry) { return entry.first == key; });
+  return it != table.end() && base::boolean_of(it->second).value_or(false);
+}
+
+}  // namespace
+
 bool kernel_settings::wants_messages(
     const std::vector<std::pair<std::string, std::string>>& table) {
-  const auto it = std::find_if(table.begin(), table.end(),
-                               [](const auto& entry) { return entry.first == "messages"; });
-  return it != table.end() && base::boolean_of(it->second).value_or(false);
+  return is_true(table, "messages");
+}
+
+bool kernel_settings::wants_plans(const std::vector<std::pair<std::string, std::string>>& table) {
+  return is_true(table, "plans");
 }
 
 namespace {
@@ -477,7 +489,12 @@ void* kernel_comm::start_plan(const sucl_operation& o, void* target) {
   plan_launch run = m_plans.next_run(o);
   run.what.rank = m_setting.rank;
   run.what.ranks = m_setting.ranks;
-  enter(run.what, false);
+  if (run.what.continues) {
+    run.what.epoch = m_plan_epoch;
+  } else {
+    enter(run.what, false);
+    m_plan_epoch = m_epoch;
+  }
   set_addresses(run.what);
   return m_device.launch(run, target);
 }

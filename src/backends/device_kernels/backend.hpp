@@ -62,6 +62,8 @@ struct kernel_settings {
                               int ranks);
   /// Whether such a table has messages = true.
   static bool wants_messages(const std::vector<std::pair<std::string, std::string>>& table);
+  /// The same of plans = true.
+  static bool wants_plans(const std::vector<std::pair<std::string, std::string>>& table);
 };
 
 /// A communicator's kernels.
@@ -175,6 +177,7 @@ class kernel_comm {
   std::vector<std::shared_ptr<void>> m_bounce_buffers;
   std::uint64_t m_bounce_bytes = 0;
   std::uint64_t m_epoch = 0, m_previous = 0;
+  std::uint64_t m_plan_epoch = 0;      ///< of the last run of a plan, whose waves share it
   bool m_previous_was_barrier = true;  ///< in the operation before
   unsigned m_calls_since_compare = 0;  ///< since calls were compared
   std::shared_ptr<void> m_base;        ///< a replay_base in memory of the device; null: not yet

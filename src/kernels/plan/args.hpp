@@ -6,7 +6,8 @@
 /// and host.
 ///
 /// Each message of the plan has a *slot* of its own in memory of its receiver. There are two sets
-/// of slots, which runs use in turns.
+/// of slots, which runs use in turns. A plan with messages that something else moves is executed by
+/// several kernels, its *waves*, with these messages in between.
 #pragma once
 
 #include "kernels/collective/args.hpp"
@@ -61,19 +62,21 @@ struct plan_step {
   std::int32_t stays_in_slot;  ///< 1: the message is read in its slot
 };
 
-/// A run of a plan. Of what collective_args say it uses what is about ranks, peer buffers and
-/// epochs.
+/// A wave of a run of a plan. Of what collective_args say it uses what is about ranks, peer buffers
+/// and epochs.
 struct plan_args : collective_args {
   const plan_step* steps;  ///< channel after channel
   const plan_operand* operands;
-  const std::uint32_t* ends;  ///< of each channel, where its steps end
-  std::byte* const* memory;   ///< of each rank, as this one reaches it: flags, then slots
+  const std::uint32_t*
+      bounds;                ///< where the wave's steps begin in each channel, then where they end
+  std::byte* const* memory;  ///< of each rank, as this one reaches it: flags, then slots
   std::byte* scratch;
   std::uint64_t slots;  ///< where those of this run begin in the memory of every rank
   /// Work group g has the bytes of each space from `stripe` * g on in every `period` of it. All
   /// that a plan moves keeps its offset in the period, so groups need nothing of each other.
   std::uint64_t period, stripe;
   std::int32_t channels;
+  std::int32_t continues;  ///< 1: this is not the run's first kernel, and has the epoch of that
 };
 
 }  // namespace sucl::kernels

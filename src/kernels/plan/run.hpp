@@ -133,20 +133,21 @@ SUCL_INLINE plan_outcome take_step(const Item& at, const plan_args& j, const mem
   return plan_outcome::done;
 }
 
-/// Executes this rank's part of a plan, once.
+/// Executes a wave of this rank's part of a plan, once.
 template <class Item, class Folder>
 SUCL_INLINE void run_plan(const Item& at, const plan_args& j, const memory_pair& m,
                           const Folder& folder) {
   constexpr unsigned rounds_between = 256;
-  if (!at.together(begin(at, j))) return;
+  if (!j.continues && !at.together(begin(at, j))) return;
   std::uint32_t next[max_plan_channels];
-  for (int c = 0; c < j.channels; ++c) next[c] = c == 0 ? 0 : j.ends[c - 1];
+  const std::uint32_t* ends = j.bounds + j.channels;
+  for (int c = 0; c < j.channels; ++c) next[c] = j.bounds[c];
   bool over = false;
   for (unsigned round = 1; !over; ++round) {
     over = true;
     bool moved = false;
     for (int c = 0; c < j.channels; ++c) {
-      while (next[c] < j.ends[c]) {
+      while (next[c] < ends[c]) {
         const plan_step s = j.steps[next[c]];
         plan_outcome outcome = plan_outcome::done;
         if (s.what == plan_action::fold)
@@ -162,7 +163,7 @@ SUCL_INLINE void run_plan(const Item& at, const plan_args& j, const memory_pair&
         ++next[c];
         moved = true;
       }
-      over = over && next[c] == j.ends[c];
+      over = over && next[c] == ends[c];
     }
     if (over || moved) continue;
     back_off();

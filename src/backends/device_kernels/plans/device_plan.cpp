@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -63,27 +64,57 @@ bool is_flag(const instruction& i) { return i.op == opcode::signal || i.op == op
 
 class device_lowering {
  public:
-  device_lowering(const plan::schedule& s, int rank, const device_plan_limits& limits)
-      : m_schedule(s), m_rank(rank), m_limits(limits) {}
+  device_lowering(plan::schedule s, int rank, const device_plan_limits& limits)
+      : m_schedule(std::move(s)), m_rank(rank), m_limits(limits) {}
 
   device_plan run() {
     check();
     m_schedule = align_scratch(std::move(m_schedule));
+    return lower();
+  }
+
+  device_plan run(const plan::node_part& part) {
+    check();
+    m_waves = &part.waves[static_cast<std::size_t>(m_rank)];
+    m_network = part.messages[static_cast<std::size_t>(m_rank)];
+    m_out.waves = std::max<std::uint32_t>(part.wave_count, 1);
+    const auto first = std::find(part.occupied.begin(), part.occupied.end(), true);
+    m_out.first_wave = static_cast<std::uint32_t>(first - part.occupied.begin());
+    return lower();
+  }
+
+ private:
+  device_plan lower() {
     find_stripes();
     assign_slots();
     const auto& mine = m_schedule.ranks[static_cast<std::size_t>(m_rank)];
     m_out.scratch_bytes = mine.scratch_bytes;
+    m_own_channels = mine.channels.size();
+    m_out.bounds.resize((m_out.waves + 1) * m_own_channels);
     for (std::size_t c = 0; c < mine.channels.size(); ++c) {
       m_first = m_out.steps.size();
+      m_wave = 0;
+      bound(0, c) = static_cast<std::uint32_t>(m_first);
       channel(c, mine.channels[c]);
+      enter_wave(c, m_out.waves);
       read_from_slots(mine, c);
-      m_out.ends.push_back(static_cast<std::uint32_t>(m_out.steps.size()));
     }
     resolve_waits();
     return std::move(m_out);
   }
 
- private:
+  std::uint32_t& bound(std::uint32_t wave, std::size_t c) {
+    return m_out.bounds[wave * m_own_channels + c];
+  }
+
+  // What is added from here on is in that wave.
+  void enter_wave(std::size_t c, std::uint32_t wave) {
+    while (m_wave < wave) bound(++m_wave, c) = static_cast<std::uint32_t>(m_out.steps.size());
+  }
+  void enter_wave_of(std::size_t c, std::size_t i) {
+    if (m_waves) enter_wave(c, (*m_waves)[c][i]);
+  }
+
   template <class Function>
   void each_instruction(const Function& f) const {
     for (std::size_t r = 0; r < m_schedule.ranks.size(); ++r)
@@ -236,10 +267,11 @@ class device_lowering {
   }
 
   void channel(std::size_t c, const plan::channel& code) {
-    std::deque<const instruction*> open;
+    std::deque<std::size_t> open;
     for (std::size_t i = 0; i < code.size(); ++i) {
       const instruction& one = code[i];
-      if (is_message(one)) open.push_back(&one);
+      if (one.op != opcode::receive && one.op != opcode::fence) enter_wave_of(c, i);
+      if (is_message(one)) open.push_back(i);
       if (one.op == opcode::send) message_step(plan_action::send, c, one);
       if (plan::moves(one.op)) i = move(code, i);
       if (one.op == opcode::signal)
@@ -247,8 +279,11 @@ class device_lowering {
       if (one.op == opcode::wait) m_waits.emplace_back(m_out.steps.size(), one.dst_offset);
       if (one.op == opcode::wait) add(plan_action::wait);
       if (one.op != opcode::fence) continue;
-      for (; open.size() > one.bytes; open.pop_front())
-        if (open.front()->op == opcode::receive) message_step(plan_action::take, c, *open.front());
+      for (; open.size() > one.bytes; open.pop_front()) {
+        if (code[open.front()].op != opcode::receive) continue;
+        enter_wave_of(c, open.front());
+        message_step(plan_action::take, c, code[open.front()]);
+      }
     }
   }
 
@@ -308,8 +343,13 @@ class device_lowering {
     }
   }
 
-  static bool is_touched_elsewhere(const plan::program& mine, std::size_t c,
-                                   const plan_step& taken) {
+  // By another channel, or by a message between nodes.
+  bool is_touched_elsewhere(const plan::program& mine, std::size_t c,
+                            const plan_step& taken) const {
+    for (const plan::network_message& m : m_network) {
+      const plan_operand at{m.offset, space_of(m.where), 0};
+      if (overlap(at, m.bytes, taken.at, taken.bytes)) return true;
+    }
     for (std::size_t other = 0; other < mine.channels.size(); ++other)
       for (const instruction& i : mine.channels[other]) {
         if (other == c || is_flag(i) || i.op == opcode::fence) continue;
@@ -365,7 +405,7 @@ class device_lowering {
       const auto& [c, done] = m_signals.at(flag)[taken[flag]++];
       plan_step& s = m_out.steps[step];
       s.peer = static_cast<std::int32_t>(c);
-      s.value = (c == 0 ? 0 : m_out.ends[c - 1]) + done;
+      s.value = bound(0, c) + done;
     }
   }
 
@@ -373,7 +413,10 @@ class device_lowering {
   const std::int32_t m_rank;
   const device_plan_limits& m_limits;
   bool m_whole_quads = true;  // stripes begin with whole quads of what begins with one
-  std::size_t m_channels = 0, m_first = 0;
+  std::size_t m_channels = 0, m_own_channels = 0, m_first = 0;
+  const plan::wave_numbers* m_waves = nullptr;  // of this rank; null: there is one
+  std::uint32_t m_wave = 0;
+  std::span<const plan::network_message> m_network;  // of this rank
   std::map<stream, std::vector<message>> m_messages;
   std::map<stream, std::size_t> m_sent, m_taken;
   std::map<std::uint64_t, std::vector<std::pair<std::size_t, std::size_t>>> m_signals;
@@ -385,6 +428,11 @@ class device_lowering {
 
 device_plan lower_for_device(const plan::schedule& s, int rank, const device_plan_limits& limits) {
   return device_lowering(s, rank, limits).run();
+}
+
+device_plan lower_for_device(const plan::node_part& part, int member,
+                             const device_plan_limits& limits) {
+  return device_lowering(part.local, member, limits).run(part);
 }
 
 }  // namespace sucl::core

@@ -23,7 +23,8 @@ std::uint64_t bytes_of(const std::vector<T>& v) {
 // The memory that this rank alone needs.
 void plan_store::copy_in(stored_plan& plan) const {
   const device_plan& c = plan.code;
-  plan.text = m_device.allocate(line + bytes_of(c.steps) + bytes_of(c.operands) + bytes_of(c.ends));
+  plan.text =
+      m_device.allocate(line + bytes_of(c.steps) + bytes_of(c.operands) + bytes_of(c.bounds));
   auto* at = static_cast<std::byte*>(plan.text.get());
   const auto write = [&](const auto& v) {
     if (!v.empty()) m_device.write(at, v.data(), v.size() * sizeof v[0]);
@@ -31,7 +32,7 @@ void plan_store::copy_in(stored_plan& plan) const {
   };
   write(c.steps);
   write(c.operands);
-  write(c.ends);
+  write(c.bounds);
   if (c.scratch_bytes > 0) plan.scratch = m_device.allocate(c.scratch_bytes);
 }
 
@@ -98,13 +99,16 @@ plan_launch plan_store::next_run(const sucl_operation& o) {
   text += bytes_of(c.steps);
   j.operands = reinterpret_cast<const kernels::plan_operand*>(text);
   text += bytes_of(c.operands);
-  j.ends = reinterpret_cast<const std::uint32_t*>(text);
+  const auto wave = static_cast<std::uint32_t>(o.root);
+  j.bounds = reinterpret_cast<const std::uint32_t*>(text) + wave * c.channels();
+  j.continues = wave != c.first_wave;
+  if (!j.continues) ++plan.runs;
   j.memory = static_cast<std::byte* const*>(plan.memory->table.get());
   j.scratch = static_cast<std::byte*>(plan.scratch.get());
-  j.slots = c.flags_bytes + plan.runs++ % 2 * c.slots_bytes;
+  j.slots = c.flags_bytes + plan.runs % 2 * c.slots_bytes;
   j.period = c.period;
   j.stripe = c.stripe;
-  j.channels = static_cast<std::int32_t>(c.ends.size());
+  j.channels = static_cast<std::int32_t>(c.channels());
   j.divisor = 1;
   return run;
 }
