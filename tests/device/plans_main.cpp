@@ -261,7 +261,8 @@ struct plans : ::testing::Test {
       plan.start<element>(from.get(), to.get());
       q.memcpy(result.data(), to.get(), p.received * sizeof(element)).wait();
       for (size_t i = 0; i < p.received; ++i)
-        ASSERT_EQ(result[i], p.expected(round, i)) << p.name << ", round " << round << ", " << i;
+        ASSERT_EQ(result[i], p.expected(round, i))
+            << p.name << ", round " << round << ", " << i << ": " << plan.explain();
     }
   }
 

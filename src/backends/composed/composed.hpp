@@ -8,6 +8,7 @@
 #include "base/config/determinism.hpp"
 #include "core/selection/compile_request.hpp"
 #include "plan/ir/schedule.hpp"
+#include "plan/passes/waves.hpp"
 
 #include <cstdint>
 
@@ -20,6 +21,13 @@ struct draft_plan {
   op reduction = op::none;
   compiled_facts facts;
   std::uint64_t identity = 0;  ///< equal where ranks have compiled the same
+};
+
+/// What one node does of a plan, whose messages between nodes something else moves.
+struct plan_part {
+  plan::node_part what;
+  type element = type::bytes;
+  op reduction = op::none;
 };
 
 /// The plan as ranks that exchange messages execute it. Throws what is wrong with the request, the

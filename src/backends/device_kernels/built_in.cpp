@@ -87,8 +87,19 @@ class kernel_built_in_comm final : public built_in_comm {
     made->identity = d.identity;
     return made;
   }
+  bool runs_parts() const override { return m_kernels.runs_plans(); }
+  std::unique_ptr<plan_draft> draft_part(const plan_part& p) override {
+    auto made = std::make_unique<own_draft>();
+    made->plan = std::make_unique<stored_plan>();
+    made->plan->code = lower_for_device(p.what, m_kernels.rank(), m_kernels.plan_limits());
+    made->plan->type = static_cast<sucl_type>(p.element);
+    made->plan->op = static_cast<sucl_op>(p.reduction);
+    return made;
+  }
   void allocate_scratch(plan_draft& d) override {
-    m_kernels.plans().allocate(*static_cast<own_draft&>(d).plan, m_kernels.size(), m_oob);
+    stored_plan& plan = *static_cast<own_draft&>(d).plan;
+    m_kernels.plans().allocate(plan, m_kernels.size(), m_oob);
+    d.scratch = plan.scratch.get();
   }
   void add_plan(std::uint64_t number, std::unique_ptr<plan_draft> d) override {
     m_kernels.plans().add(number, std::move(static_cast<own_draft&>(*d).plan));

@@ -57,12 +57,47 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   const bool narrow = base::is_narrow_float(q->type);
   const bool rounds =
       q->op == SUCL_OP_AVG || (narrow && (q->op == SUCL_OP_SUM || q->op == SUCL_OP_PROD));
+  answer->flags = comm && comm->has_queue() ? SUCL_CAP_STREAM_ORDERED : 0;
+  answer->max_count = 0;
+  if (q->kind == compiled_plan_kind) {
+    answer->supported = comm && comm->runs_plans_on(q->memory);
+    return SUCL_SUCCESS;
+  }
   answer->supported = has_steps(q->kind, comm ? comm->where() : any) &&
                       (!reduces(static_cast<kind>(q->kind)) ||
                        (!rounds && defined(static_cast<op>(q->op), static_cast<type>(q->type))));
-  answer->flags = comm && comm->has_queue() ? SUCL_CAP_STREAM_ORDERED : 0;
-  answer->max_count = 0;
   return SUCL_SUCCESS;
+}
+
+// The part of the operation's memory that a step or a message uses: its address, unless that is a
+// buffer, whose address comes later, and its kind.
+struct located {
+  std::byte* at = nullptr;
+  sucl_memory kind = SUCL_MEMORY_SYSTEM;
+};
+located locate(const sucl_operation& o, step_memory::area where, std::uint64_t bytes,
+               const located& scratch) {
+  using area = step_memory::area;
+  if (where == area::none) return {};
+  located found = scratch;
+  if (where == area::send)
+    found = {static_cast<std::byte*>(const_cast<void*>(o.send)), o.send_memory};
+  if (where == area::recv) found = {static_cast<std::byte*>(o.recv), o.recv_memory};
+  if (found.at) found.at += bytes;
+  return found;
+}
+
+std::vector<step_operand> operands_of(const step_list& what, const hierarchical_step& s,
+                                      std::uint64_t element_size) {
+  std::vector<step_operand> all;
+  if (s.kind != SUCL_KIND_GROUP)
+    return {{0, true, s.from.where, s.from.at * element_size},
+            {0, false, s.to.where, s.to.at * element_size}};
+  for (std::size_t i = s.first; i < s.behind; ++i) {
+    const step_message& m = what.messages[i];
+    all.push_back({i - s.first, m.sends, m.memory.where, m.memory.at});
+  }
+  return all;
 }
 
 sucl_memory wider(const sucl_operation& o) { return std::max(o.send_memory, o.recv_memory); }
@@ -125,6 +160,7 @@ std::string hierarchical_comm::words_of(level on) const {
 }
 
 step_list hierarchical_comm::steps(const sucl_operation& o) const {
+  if (o.kind == compiled_plan_kind) return m_plans->steps(o.plan);
   const bool small = o.count * o.element_size < m_single_leader;
   // No measurement says which pieces are best between nodes.
   const std::uint64_t piece =
@@ -136,10 +172,27 @@ bool hierarchical_comm::on_device(const sucl_operation& o) const {
   return m_memory.device && wider(o) == SUCL_MEMORY_DEVICE;
 }
 
+sucl_memory hierarchical_comm::scratch_memory_of(const sucl_operation& o) const {
+  if (o.kind == compiled_plan_kind)
+    return m_memory.device->on_host ? SUCL_MEMORY_HOST : SUCL_MEMORY_DEVICE;
+  return on_device(o) || wider(o) != SUCL_MEMORY_DEVICE ? wider(o)
+                                                        : sucl_memory{SUCL_MEMORY_SYSTEM};
+}
+
+bool hierarchical_comm::runs_plans_on(sucl_memory memory) const {
+  return m_plans && (m_memory.device->on_host || memory != SUCL_MEMORY_SYSTEM);
+}
+
+void hierarchical_comm::add_plans(const sucl_oob& oob) {
+  m_plans.emplace(m_where, m_parts[static_cast<std::size_t>(level::node)],
+                  m_parts[static_cast<std::size_t>(level::whole)], oob);
+}
+
 // Of the kind that the operation is in, so that selection sees one kind. Memory that has become too
 // small stays, as it may still be in use.
 std::byte* hierarchical_comm::memory_for(const sucl_operation& o, const step_list& what, area& of) {
   constexpr std::uint64_t least = 1 << 16;
+  if (o.kind == compiled_plan_kind) return m_plans->scratch(o.plan);
   const std::uint64_t bytes = what.scratch * o.element_size;
   if (bytes == 0) return nullptr;
   if (on_device(o)) {
@@ -156,37 +209,69 @@ std::byte* hierarchical_comm::memory_for(const sucl_operation& o, const step_lis
   return reinterpret_cast<std::byte*>(of.host.back().data());
 }
 
-sucl_operation hierarchical_comm::record_of(const sucl_operation& o, const step_list& what,
-                                            const hierarchical_step& s, std::byte* memory) const {
-  using area = step_memory::area;
-  sucl_operation r{};
+hierarchical_comm::step_record hierarchical_comm::record_of(const sucl_operation& o,
+                                                            const step_list& what,
+                                                            const hierarchical_step& s,
+                                                            std::byte* memory) const {
+  if (s.kind == SUCL_KIND_GROUP) return group_of(o, what, s, memory);
+  step_record made;
+  sucl_operation& r = made.whole;
   r.struct_size = sizeof r;
   r.kind = s.kind;
   r.root = s.root;
-  if (s.kind == SUCL_KIND_BARRIER) return r;
+  if (s.kind == SUCL_KIND_BARRIER) return made;
   r.type = o.type;
   r.op = reduces(static_cast<kind>(s.kind)) ? o.op : SUCL_OP_NONE;
   r.element_size = o.element_size;
   r.count = s.count;
+  r.plan = s.plan;
+  if (s.kind == compiled_plan_kind) {
+    r.count = o.count;
+    r.recv_count = o.recv_count;
+  }
   if (s.in_place) r.flags = SUCL_FLAG_IN_PLACE;
-  const auto scratch_memory =
-      on_device(o) || wider(o) != SUCL_MEMORY_DEVICE ? wider(o) : sucl_memory{SUCL_MEMORY_SYSTEM};
-  const auto pointer_to = [&](const step_memory& p, sucl_memory& kind) -> std::byte* {
-    if (p.where == area::none) return nullptr;
-    const void* base = p.where == area::scratch ? memory : p.where == area::send ? o.send : o.recv;
-    kind = p.where == area::scratch ? scratch_memory
-           : p.where == area::send  ? o.send_memory
-                                    : o.recv_memory;
-    if (!base) return nullptr;  // a buffer, whose address comes later
-    return static_cast<std::byte*>(const_cast<void*>(base)) + p.at * o.element_size;
-  };
-  r.send = pointer_to(s.from, r.send_memory);
-  r.recv = pointer_to(s.to, r.recv_memory);
+  const located scratch{memory, scratch_memory_of(o)};
+  const located from = locate(o, s.from.where, s.from.at * o.element_size, scratch);
+  const located to = locate(o, s.to.where, s.to.at * o.element_size, scratch);
+  r.send = from.at;
+  r.send_memory = from.kind;
+  r.recv = to.at;
+  r.recv_memory = to.kind;
   r.send_counts = what.array(s.send.counts);
   r.send_displs = what.array(s.send.displs);
   r.recv_counts = what.array(s.recv.counts);
   r.recv_displs = what.array(s.recv.displs);
-  return r;
+  return made;
+}
+
+hierarchical_comm::step_record hierarchical_comm::group_of(const sucl_operation& o,
+                                                           const step_list& what,
+                                                           const hierarchical_step& s,
+                                                           std::byte* memory) const {
+  step_record made;
+  const located scratch{memory, scratch_memory_of(o)};
+  for (std::size_t i = s.first; i < s.behind; ++i) {
+    const step_message& m = what.messages[i];
+    const located at = locate(o, m.memory.where, m.memory.at, scratch);
+    sucl_operation part{};
+    part.struct_size = sizeof part;
+    part.kind = m.sends ? SUCL_KIND_SEND : SUCL_KIND_RECV;
+    part.type = SUCL_TYPE_BYTES;
+    part.element_size = 1;
+    part.count = m.bytes;
+    (m.sends ? part.root : part.source) = m.peer;
+    if (m.sends)
+      part.send = at.at;
+    else
+      part.recv = at.at;
+    (m.sends ? part.send_memory : part.recv_memory) = at.kind;
+    made.parts.push_back(part);
+  }
+  made.whole.struct_size = sizeof made.whole;
+  made.whole.kind = SUCL_KIND_GROUP;
+  made.whole.parts = made.parts.data();
+  made.whole.part_count = made.parts.size();
+  return made;
 }
 
 void hierarchical_comm::launch(const sucl_operation& o, void* target) {
@@ -194,14 +279,15 @@ void hierarchical_comm::launch(const sucl_operation& o, void* target) {
   std::byte* memory = memory_for(o, what, m_on_streams);
   for (const hierarchical_step& s : what) {
     const auto& attached = m_queues[static_cast<std::size_t>(s.on)];
-    m_queue->start(attached.get(), record_of(o, what, s, memory), s, target);
+    m_queue->start(attached.get(), record_of(o, what, s, memory).whole,
+                   operands_of(what, s, o.element_size), target);
   }
 }
 
 bool hierarchical_comm::orders_on_stream(const sucl_operation& o) {
   const step_list what = steps(o);
   return what.size() > 0 && std::all_of(what.begin(), what.end(), [&](const hierarchical_step& s) {
-           return part(s).streams().would_order(record_of(o, what, s, nullptr));
+           return part(s).streams().would_order(record_of(o, what, s, nullptr).whole);
          });
 }
 
@@ -266,8 +352,7 @@ void hierarchical_comm::fail(hierarchical_request& r) const {
   const hierarchical_step& s = r.what.steps[r.failed];
   // All ranks get the error about their different calls in the same words.
   if (info.code != errc::mismatch || !m_mismatch_reported.load(std::memory_order_acquire))
-    info.message =
-        std::string(name(static_cast<kind>(s.kind))) + words_of(s.on) + " failed: " + info.message;
+    info.message = std::string(kind_name(s.kind)) + words_of(s.on) + " failed: " + info.message;
   info.operation = sucl::core::describe(r.operation);
   info.rank = m_where.rank;
   r.failure = std::move(info);
@@ -285,7 +370,9 @@ bool hierarchical_comm::advance_wave(hierarchical_request& r) {
     // In the form of streams, which other ranks may use for the same step: all have to choose
     // alike.
     r.current.push_back(
-        part(s).issue(record_of(r.operation, r.what, s, r.memory), {}, true, watch).operation);
+        part(s)
+            .issue(record_of(r.operation, r.what, s, r.memory).whole, {}, true, watch)
+            .operation);
   }
   bool done = true;
   for (std::size_t i = 0; i < r.current.size(); ++i) {
@@ -335,9 +422,9 @@ std::string hierarchical_comm::describe(const sucl_operation& o) {
   for (const hierarchical_step& s : what) {
     // Pieces go the same way.
     if (std::exchange(last, std::max(last, s.phase)) > s.phase || s.wave > s.phase) continue;
-    const sucl_operation record = record_of(o, what, s, nullptr);
-    const std::string step = std::string(name(static_cast<kind>(s.kind))) + words_of(s.on) +
-                             " by " + part(s).backends().name_of(record, false);
+    const step_record record = record_of(o, what, s, nullptr);
+    const std::string step = std::string(kind_name(s.kind)) + words_of(s.on) + " by " +
+                             part(s).backends().name_of(record.whole, false);
     if (text.size() >= step.size() && text.ends_with(step)) continue;
     text += (text.empty() ? "" : ", then ") + step;
   }
@@ -378,8 +465,8 @@ backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::str
   // The same on every rank, and so is what is wrong with it.
   const auto values = hierarchical_settings::read(settings);
   hierarchical_parts parts;
-  attempt(
-      [&] { parts.node = how.split(has_own_node(where) ? where.node : -1, where.local, false); });
+  const bool all_nodes = how.plans || has_own_node(where);
+  attempt([&] { parts.node = how.split(all_nodes ? where.node : -1, where.local, false); });
   attempt([&] {
     if (!where.alone() && how.must_order && !parts.node->streams().would_order(*how.must_order))
       base::fail(errc::unavailable, std::string("within a") +
@@ -387,14 +474,22 @@ backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::str
                                         " nothing orders operations on device streams");
   });
   attempt([&] {
-    const bool leads = where.local < values.leaders_of(where);
+    const bool leads = how.collectives && where.local < values.leaders_of(where);
     parts.across = how.split(leads ? where.local : -1, where.node, false);
   });
   attempt([&] {
-    if (where.islands) parts.whole = how.split(0, where.rank, true);
+    if (where.islands || how.plans) parts.whole = how.split(0, where.rank, true);
   });
+  std::string no_plans;
+  attempt([&] {
+    if (how.plans) no_plans = hierarchical_plans::obstacle(*parts.node, *parts.whole);
+  });
+  const bool plans = how.plans && obstacle->empty() && how.agree(no_plans.empty());
+  if (obstacle->empty() && !plans && !how.collectives)
+    *obstacle = no_plans.empty() ? "it cannot run plans on every rank" : no_plans;
   if (!obstacle->empty()) return {};
   auto* made = new hierarchical_comm(where, values, std::move(parts), how.memory, how.queue);
+  if (plans) made->add_plans(*how.plans);
   return {&hierarchical_backend(), reinterpret_cast<sucl_state*>(made),
           reinterpret_cast<sucl_backend_comm*>(made)};
 }

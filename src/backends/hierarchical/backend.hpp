@@ -6,6 +6,7 @@
 /// of collectives on communicators of their own, of which each has its own selection.
 #pragma once
 
+#include "backends/hierarchical/plans.hpp"
 #include "backends/hierarchical/steps.hpp"
 #include "core/communicator/communicator.hpp"
 #include "core/operation/backend_comm.hpp"
@@ -17,6 +18,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,15 +39,24 @@ struct hierarchical_settings {
   int leaders_of(const hierarchical_map& where) const;
 };
 
+/// Memory of the operation that a step uses.
+struct step_operand {
+  std::size_t part = 0;  ///< of a group
+  bool sends = false;
+  step_memory::area where = step_memory::area::none;
+  std::uint64_t start = 0;  ///< bytes
+};
+
 /// What the device side of a communicator provides for steps on a queue.
 struct hierarchical_queue {
   virtual ~hierarchical_queue() = default;
   /// What start() has to know of a communicator; it keeps that.
   virtual std::shared_ptr<void> attach(std::shared_ptr<communicator> part) = 0;
-  /// Puts one step on the queue that `target` names, behind what is there. Where `step` and the
-  /// operation have buffers, `record` has no addresses. Throws sucl::error.
-  virtual void start(void* attached, const sucl_operation& record, const hierarchical_step& step,
-                     void* target) = 0;
+  /// Puts one step on the queue that `target` names, behind what is there. Where the operation has
+  /// buffers, `record` has no addresses, and `operands` says what it uses of them. Throws
+  /// sucl::error.
+  virtual void start(void* attached, const sucl_operation& record,
+                     const std::vector<step_operand>& operands, void* target) = 0;
 };
 
 /// The communicators of a rank; null where it takes part in none.
@@ -83,6 +94,12 @@ class hierarchical_comm {
   /// Whether the backend of each of its steps orders it on a stream now.
   bool orders_on_stream(const sucl_operation& operation);
   bool has_queue() const { return m_queue != nullptr; }
+  /// Whether it reaches memory of a kind in plans.
+  bool runs_plans_on(sucl_memory memory) const;
+  /// It runs compiled plans; `oob` is for them alone.
+  void add_plans(const sucl_oob& oob);
+  /// Null: it does not.
+  hierarchical_plans* plans() { return m_plans ? &*m_plans : nullptr; }
 
   /// Throws what has failed on the two communicators and was not reported yet.
   void check();
@@ -104,9 +121,17 @@ class hierarchical_comm {
   std::string words_of(level on) const;
   communicator& part(const hierarchical_step& step) const;
   bool on_device(const sucl_operation& operation) const;
+  sucl_memory scratch_memory_of(const sucl_operation& operation) const;
   std::byte* memory_for(const sucl_operation& operation, const step_list& what, area& of);
-  sucl_operation record_of(const sucl_operation& operation, const step_list& what,
-                           const hierarchical_step& step, std::byte* memory) const;
+  // What is issued of a step.
+  struct step_record {
+    sucl_operation whole{};
+    std::vector<sucl_operation> parts;  // of a group
+  };
+  step_record record_of(const sucl_operation& operation, const step_list& what,
+                        const hierarchical_step& step, std::byte* memory) const;
+  step_record group_of(const sucl_operation& operation, const step_list& what,
+                       const hierarchical_step& step, std::byte* memory) const;
   void advance();
   bool advance(hierarchical_request& request);
   bool advance_wave(hierarchical_request& request);
@@ -120,6 +145,7 @@ class hierarchical_comm {
   hierarchical_memory m_memory;
   hierarchical_queue* m_queue;
   std::array<std::shared_ptr<void>, level_count> m_queues;  ///< attached, by level
+  std::optional<hierarchical_plans> m_plans;
   area m_from_host, m_on_streams;
   std::list<hierarchical_request> m_requests;  ///< in order
   std::atomic<bool> m_aborted{false};
@@ -135,6 +161,8 @@ struct hierarchical_makers {
   hierarchical_queue* queue = nullptr;
   /// What has to be ordered on streams within every node of several ranks; null: nothing.
   const sucl_operation* must_order = nullptr;
+  bool collectives = true;          ///< it is for these
+  const sucl_oob* plans = nullptr;  ///< for compiled plans too, by this channel; null: it is not
 };
 
 /// Makes the communicators of the levels and an instance above them, on every rank or on none: then

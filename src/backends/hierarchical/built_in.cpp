@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // What the core knows of the backend hierarchical.
+#include "backends/device_kernels/backend.hpp"
 #include "backends/hierarchical/backend.hpp"
 #include "core/selection/backend_creation.hpp"
 
@@ -35,6 +36,16 @@ class hierarchical_built_in_comm final : public built_in_comm {
   void report_mismatch(const std::string& what) override { m_comm.report_mismatch(what); }
   bool orders_on_stream(const sucl_operation& o) override { return m_comm.orders_on_stream(o); }
 
+  bool runs_custom_plans() const override { return m_comm.plans() != nullptr; }
+  std::unique_ptr<plan_draft> draft(const compile_request& r, base::determinism level) override {
+    return m_comm.plans()->draft(r, level);
+  }
+  void allocate_scratch(plan_draft& d) override { m_comm.plans()->allocate(d); }
+  void add_plan(std::uint64_t number, std::unique_ptr<plan_draft> d) override {
+    m_comm.plans()->add(number, std::move(d));
+  }
+  void remove_plan(std::uint64_t number) override { m_comm.plans()->remove(number); }
+
  private:
   hierarchical_comm& m_comm;
 };
@@ -45,9 +56,13 @@ class hierarchical_built_in_backend final : public built_in_backend {
   const sucl_backend& table() const override { return hierarchical_backend(); }
 
   std::string obstacle(backend_creation& c) const override {
-    const bool mixed = c.where.mixed();
     if (c.around.flat) return "it is what crosses between the islands of another communicator";
     if (c.where.islands == 1) return "the ranks are on one node";
+    return wants_plans(c) ? "" : obstacle_but_for_plans(c);
+  }
+
+  std::string obstacle_but_for_plans(backend_creation& c) const override {
+    const bool mixed = c.where.mixed();
     if (c.where.islands == c.size())
       return mixed ? "every rank is alone on its island" : "every rank is alone on its node";
     if (!c.not_for_platform(name()).empty()) return "it is for device memory, or for rules";
@@ -71,7 +86,10 @@ class hierarchical_built_in_backend final : public built_in_backend {
     // Islands of memory that the host reads have other backends.
     const member& me = c.where.members[static_cast<std::size_t>(c.rank())];
     const bool mixed = c.where.mixed();
-    if (!c.some_rule_names(name()) && !(mixed && me.device_memory_on_host)) how.must_order = &sums;
+    how.collectives = obstacle_but_for_plans(c).empty();
+    if (how.collectives && !c.some_rule_names(name()) && !(mixed && me.device_memory_on_host))
+      how.must_order = &sums;
+    if (wants_plans(c)) how.plans = &c.split_oob();
     backend_instance made;
     hierarchical_map where = map_nodes(c.where.island_of, c.rank());
     where.islands = mixed;
@@ -80,6 +98,12 @@ class hierarchical_built_in_backend final : public built_in_backend {
     made.own = std::make_unique<hierarchical_built_in_comm>(hierarchical_of(made.via));
     made.traits.launches = made.traits.needs_progress = made.traits.composed = true;
     return made;
+  }
+
+  // Where the configuration has kernels run plans of programs.
+  static bool wants_plans(backend_creation& c) {
+    const auto* kernels = c.entry_of(kernel_backend_name);
+    return kernels && !c.where.mixed() && kernel_settings::wants_plans(kernels->settings);
   }
 
   // Where MPI would copy every rank's data through the host. Whatever memory a rank uses: others

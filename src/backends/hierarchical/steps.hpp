@@ -37,7 +37,8 @@ hierarchical_map map_nodes(const std::vector<int>& node_of, int rank);
 
 /// The communicators that a rank takes part in: the ranks of its node, by their local numbers;
 /// those of its own local number on each node, by the numbers of the nodes; and, where nodes are
-/// islands, all ranks. Of islands, a rank that is alone has a communicator of itself.
+/// islands or run compiled plans, all ranks. There a rank that is alone has a communicator of
+/// itself.
 enum class level { node, across, whole };
 inline constexpr std::size_t level_count = 3;
 
@@ -55,7 +56,16 @@ struct step_arrays {
   std::ptrdiff_t counts = none, displs = none;
 };
 
-/// One collective on one of the communicators.
+/// A send or a receive of a step that is a group of them.
+struct step_message {
+  bool sends = false;
+  int peer = 0;        ///< of the whole
+  step_memory memory;  ///< `at` is in bytes
+  std::uint64_t bytes = 0;
+};
+
+/// One operation on one of the communicators: a collective, or, of a compiled plan, a wave of what
+/// it does within the node or a group of messages between nodes.
 struct hierarchical_step {
   level on = level::node;
   sucl_kind kind = SUCL_KIND_BARRIER;
@@ -64,8 +74,10 @@ struct hierarchical_step {
   step_memory from, to;
   bool in_place = false;  ///< the input is in `to`
   step_arrays send, recv;
-  int phase = 0;  ///< the same for all ranks of the communicator
-  int wave = 0;   ///< steps of one wave need nothing of each other
+  int phase = 0;                      ///< the same for all ranks of the communicator
+  int wave = 0;                       ///< steps of one wave need nothing of each other
+  std::uint64_t plan = 0;             ///< the number of a plan, of which `root` is the wave
+  std::size_t first = 0, behind = 0;  ///< of the messages of a group, in step_list::messages
 };
 
 /// What one rank does: the steps of one wave after those of the wave before. On each communicator
@@ -73,6 +85,7 @@ struct hierarchical_step {
 struct step_list {
   std::vector<hierarchical_step> steps;
   std::vector<std::uint64_t> numbers;
+  std::vector<step_message> messages;
   std::uint64_t scratch = 0;  ///< elements
 
   auto begin() const { return steps.begin(); }

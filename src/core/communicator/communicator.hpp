@@ -203,6 +203,8 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   compiled_facts compile(const compile_request& request);
   /// Frees the plan. Nothing in flight may run it.
   void forget_compiled(std::uint64_t number) noexcept { m_plans.forget(number); }
+  /// The same for parts of plans of a communicator that this one is a part of.
+  compiled_plans& plans() { return m_plans; }
 
   /// Memory that the ranks of the communicator share, zeroed; not for operations. Null where there
   /// is none that every rank reaches. Lives as long as the communicator. Collective; blocks.

@@ -69,6 +69,26 @@ compiled_facts compiled_plans::compile(std::uint64_t number, const compile_reque
   return facts;
 }
 
+// Null: there is none.
+built_in_comm* compiled_plans::part_runner() const {
+  for (built_in_comm* one : m_context.backends.custom_plans())
+    if (one->runs_parts()) return one;
+  return nullptr;
+}
+
+std::unique_ptr<plan_draft> compiled_plans::draft_part(const plan_part& part) const {
+  return part_runner()->draft_part(part);
+}
+
+std::uint64_t compiled_plans::add_part(std::unique_ptr<plan_draft> draft) {
+  auto lock = m_queue.lock();
+  m_queue.await_exit(lock);
+  m_queue.throw_if_ended();
+  const std::uint64_t number = ++m_compiled;
+  m_context.backends.add_plan(number, *part_runner(), std::move(draft));
+  return number;
+}
+
 void compiled_plans::forget(std::uint64_t number) noexcept {
   auto lock = m_queue.lock();
   const auto over = [&] { return m_queue.ended() || m_queue.broken(); };

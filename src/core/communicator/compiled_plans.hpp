@@ -30,11 +30,23 @@ class SUCL_CORE_API compiled_plans {
   /// Makes that plan of a composition, verified, with its scratch. Collective; every rank has
   /// arrived. Throws on every rank what is wrong on any.
   compiled_facts compile(std::uint64_t number, const compile_request& request);
+
+  /// For a communicator that is a part of the one that the plan is for. Whether a backend runs
+  /// parts of plans.
+  bool runs_parts() const { return part_runner() != nullptr; }
+  /// Lowers a part. No communication. Throws errc::unsupported.
+  std::unique_ptr<plan_draft> draft_part(const plan_part& part) const;
+  /// Makes its scratch. Collective; throws on every rank of this communicator.
+  void allocate(plan_draft& draft) const { part_runner()->allocate_scratch(draft); }
+  /// Operations of the number that is returned, the same on every rank, run it.
+  std::uint64_t add_part(std::unique_ptr<plan_draft> draft);
+
   /// Frees the plan. Nothing in flight may run it.
   void forget(std::uint64_t number) noexcept;
 
  private:
   std::unique_ptr<plan_draft> draft(const compile_request& request, built_in_comm** runs) const;
+  built_in_comm* part_runner() const;
 
   communicator_context& m_context;
   issue_queue& m_queue;

@@ -28,11 +28,15 @@ struct backend_instance;
 /// An operation that a backend has worked out once, to run it over and over on the same memory.
 struct prepared_run;
 
+/// What the ranks of a communicator do of a plan for more ranks.
+struct plan_part;
+
 /// A plan that a program has compiled, before every rank has agreed to it.
 struct plan_draft {
   virtual ~plan_draft() = default;
   compiled_facts facts;
   std::uint64_t identity = 0;  ///< equal where ranks have compiled the same
+  void* scratch = nullptr;     ///< of a part, this rank's own, once it is allocated
 };
 
 /// How the core has to treat a backend on a communicator.
@@ -152,12 +156,16 @@ class built_in_comm {
     return false;
   }
 
-  /// Whether the four functions below may be called.
+  /// Whether plans of programs may be given to the functions below.
   virtual bool runs_custom_plans() const { return false; }
   /// Lowers and verifies a composition. No communication; without the lock.
   virtual std::unique_ptr<plan_draft> draft(const compile_request&, base::determinism) {
     return nullptr;
   }
+  /// Whether it runs parts of plans, in waves: `root` of the operation says which.
+  virtual bool runs_parts() const { return false; }
+  /// Lowers a part. As draft().
+  virtual std::unique_ptr<plan_draft> draft_part(const plan_part&) { return nullptr; }
   /// Makes the scratch memory that it needs. Collective; blocks; without the lock.
   virtual void allocate_scratch(plan_draft&) {}
   /// Operations of this number run it.

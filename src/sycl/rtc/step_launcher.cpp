@@ -12,20 +12,17 @@ namespace {
 using area = core::step_memory::area;
 
 // The buffers of the operation that a step uses, as it uses them. It may not overwrite all of one.
-std::vector<buffer_use> buffers_of(const core::hierarchical_step& step,
-                                   const std::vector<buffer_use>& all, std::uint64_t element_size) {
+std::vector<buffer_use> buffers_of(const std::vector<core::step_operand>& operands,
+                                   const std::vector<buffer_use>& all) {
   std::vector<buffer_use> used;
-  const auto add = [&](const core::step_memory& memory, bool is_send) {
+  for (const core::step_operand& o : operands)
     for (buffer_use use : all) {
-      if (memory.where != (use.operand.is_send ? area::send : area::recv)) continue;
-      use.writes = !is_send;
+      if (o.where != (use.operand.is_send ? area::send : area::recv)) continue;
+      use.writes = !o.sends;
       use.discards = false;
-      use.operand = {0, is_send, use.operand.start + memory.at * element_size};
+      use.operand = {o.part, o.sends, use.operand.start + o.start};
       used.push_back(std::move(use));
     }
-  };
-  add(step.from, true);
-  add(step.to, false);
   return used;
 }
 
@@ -36,11 +33,10 @@ std::shared_ptr<void> step_launcher::attach(std::shared_ptr<core::communicator> 
 }
 
 void step_launcher::start(void* attached, const sucl_operation& record,
-                          const core::hierarchical_step& step, void* target) {
+                          const std::vector<core::step_operand>& operands, void* target) {
   auto& state = *static_cast<communicator_state*>(attached);
   auto& t = *static_cast<launch_target*>(target);
-  t.done = sycl_layer::start(state, t.queue, record, {},
-                             buffers_of(step, t.buffers, record.element_size), t.deps);
+  t.done = sycl_layer::start(state, t.queue, record, {}, buffers_of(operands, t.buffers), t.deps);
   t.deps = {t.done};
 }
 

@@ -9,6 +9,7 @@
 #include "sycl/common/implementation.hpp"
 
 #include <memory>
+#include <vector>
 
 namespace sucl::sycl_layer {
 
@@ -19,8 +20,8 @@ class step_launcher final : public core::hierarchical_queue {
   explicit step_launcher(device& on) : m_device(on) {}
 
   std::shared_ptr<void> attach(std::shared_ptr<core::communicator> part) override;
-  void start(void* attached, const sucl_operation& record, const core::hierarchical_step& step,
-             void* target) override;
+  void start(void* attached, const sucl_operation& record,
+             const std::vector<core::step_operand>& operands, void* target) override;
 
  private:
   device& m_device;

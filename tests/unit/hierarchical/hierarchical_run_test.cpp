@@ -154,7 +154,7 @@ TEST(Hierarchical, NameTheBackendOfEachStep) {
 /// Executes steps as they come.
 struct queue_in_this_thread final : hierarchical_queue {
   std::shared_ptr<void> attach(std::shared_ptr<communicator> part) override { return part; }
-  void start(void* attached, const sucl_operation& record, const hierarchical_step&,
+  void start(void* attached, const sucl_operation& record, const std::vector<step_operand>&,
              void* target) override {
     ++*static_cast<int*>(target);
     static_cast<communicator*>(attached)->run(record, {});
