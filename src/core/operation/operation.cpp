@@ -317,6 +317,26 @@ void make_in_place(sucl_operation& o, int rank) {
   o.send = nullptr;
 }
 
+void check_own_block(const sucl_operation& o, int rank) {
+  if (o.flags & SUCL_FLAG_IN_PLACE) return;
+  std::uint64_t sent = 0, received = 0;
+  if (o.kind == SUCL_KIND_ALLTOALLV) {
+    sent = o.send_counts[rank];
+    received = o.recv_counts[rank];
+  } else if (o.kind == SUCL_KIND_GATHERV && rank == o.root) {
+    sent = o.count;
+    received = o.recv_counts[rank];
+  } else if (o.kind == SUCL_KIND_SCATTERV && rank == o.root) {
+    sent = o.send_counts[rank];
+    received = o.count;
+  }
+  if (sent == received) return;
+  base::fail(errc::invalid_count,
+             "this rank, " + std::to_string(rank) + ", sends itself " + std::to_string(sent) +
+                 " elements and receives " + std::to_string(received) + " from itself",
+             "Give the own rank the same count on both sides");
+}
+
 }  // namespace
 
 bool may_touch(const sucl_operation& o, int rank, int size, const void* memory,
@@ -335,6 +355,7 @@ bool may_touch(const sucl_operation& o, int rank, int size, const void* memory,
 }
 
 void check_blocks(const sucl_operation& o, int rank, int size) {
+  check_own_block(o, rank);
   const bool gathers = o.kind == SUCL_KIND_GATHERV && rank == o.root;
   if (!gathers && o.kind != SUCL_KIND_ALLGATHERV && o.kind != SUCL_KIND_ALLTOALLV) return;
   // Most programs have their blocks in the order of the ranks.

@@ -72,7 +72,9 @@ bool may_touch(const sucl_operation& record, int rank, int size, const void* mem
                std::uint64_t bytes);
 
 /// Throws if blocks of different ranks overlap where this rank receives them: what it got would
-/// depend on the order in which they come.
+/// depend on the order in which they come. Also if what this rank sends to itself has another count
+/// than what it receives from itself: no other rank knows of that, and libraries find it late, or
+/// never.
 SUCL_CORE_API void check_blocks(const sucl_operation& record, int rank, int size);
 
 /// Throws if memory that the operation touches is null, or overlaps where it must not.
