@@ -218,6 +218,8 @@ void write_schedule(sucl_request& r, const sucl_operation& o) {
   const kind_row& row = kinds[o.kind];
   r.collective = o.kind < SUCL_KIND_SEND;
   r.element_size = std::max<std::uint64_t>(1, o.element_size);
+  r.pairwise =
+      o.kind == SUCL_KIND_ALLTOALLV || o.kind == SUCL_KIND_GATHERV || o.kind == SUCL_KIND_SCATTERV;
   if (r.collective) r.serial = r.comm->collectives++;
   if (row.reduces) r.fold = fold_of(o.op, o.type);
   if (row.reduces && !r.fold)

@@ -119,7 +119,8 @@ struct sucl_request {
   bool running = false;     ///< advance() is at work: what ends meanwhile does not call it
   bool over = false;
   bool collective = false;
-  bool is_long = false;                  ///< its messages take longer than a poll
+  bool pairwise = false;  ///< a collective of which pairs of ranks know the lengths alone
+  bool is_long = false;   ///< its messages take longer than a poll
   std::chrono::nanoseconds expected{0};  ///< for all of them
   bool ends_comm = false;    ///< what has failed leaves the communicator in no state to go on
   std::uint32_t serial = 0;  ///< of a collective

@@ -238,7 +238,7 @@ sucl_request& acquire(sucl_backend_comm& comm) {
   r.transfers.clear();
   r.next = 0;
   r.open = 0;
-  r.running = r.over = r.collective = r.ends_comm = false;
+  r.running = r.over = r.collective = r.pairwise = r.ends_comm = false;
   r.fold = nullptr;
   r.failure = {};
   return r;
@@ -246,11 +246,12 @@ sucl_request& acquire(sucl_backend_comm& comm) {
 
 void advance(sucl_request& r) {
   r.running = true;
-  while (r.open == 0 && r.next < r.stages.size() && r.failure.status == SUCL_SUCCESS)
-    begin(r, r.next++);
+  // After an error of one message the others are waited for, unless they may never end; later
+  // stages begin where peers wait for their messages whatever this one was.
+  const auto goes_on = [&r] { return r.pairwise || r.failure.status == SUCL_SUCCESS; };
+  while (r.open == 0 && r.next < r.stages.size() && goes_on()) begin(r, r.next++);
   r.running = false;
-  // After an error of one message the others are waited for, unless they may never end.
-  const bool done = r.next == r.stages.size() || r.failure.status != SUCL_SUCCESS;
+  const bool done = r.next == r.stages.size() || !goes_on();
   if (r.ends_comm || (done && r.open == 0)) r.over = true;
 }
 
@@ -258,7 +259,7 @@ sucl_status conclude(sucl_request& r) {
   sucl_backend_comm& c = *r.comm;
   const problem failure = std::move(r.failure);
   r.failure = {};
-  if (r.ends_comm || (r.collective && failure.status != SUCL_SUCCESS)) give_up(c);
+  if (r.ends_comm || (r.collective && !r.pairwise && failure.status != SUCL_SUCCESS)) give_up(c);
   if (r.scratch_bytes > kept_scratch) {
     r.scratch.reset();
     r.scratch_bytes = 0;
