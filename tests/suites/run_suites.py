@@ -36,8 +36,8 @@ MODES = {"plain": None, "default": {},
 MPICH_FOLDERS = ("coll", "comm", "errors/coll", "errors/comm", "errors/pt2pt", "errors/session",
                  "threads/coll", "threads/comm", "threads/init", "threads/pt2pt", "session",
                  "pt2pt", "attr", "topo", "errhan", "init", "info", "group", "datatype", "part",
-                 "rma", "spawn", "mpi_t", "f77/coll", "f77/comm", "f77/attr", "f77/datatype",
-                 "f77/pt2pt", "f77/topo", "f77/info", "f77/rma")
+                 "rma", "spawn", "io", "perf", "mpi_t", "f77/coll", "f77/comm", "f77/attr",
+                 "f77/datatype", "f77/pt2pt", "f77/topo", "f77/info", "f77/rma")
 # What configure of MPICH's tests would find out here.
 CONFIGURATION = """
 #define HAVE_STDIO_H 1
