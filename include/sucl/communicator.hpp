@@ -264,6 +264,9 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   /// For interfaces of other languages: what they find wrong with a call is reported to the other
   /// ranks as what the library finds is.
   void refuse(const sucl_operation& record, const error_info& wrong) const;
+  /// For objects that outlive it: as check(), but where it has ended in good order, after all that
+  /// was issued was done, throws nothing.
+  void check_issued() const;
   /// Ends it on all ranks, for what this one has found.
   void fail(const error_info& why) const;
   /// Throws errc::invalid_argument unless these are different ones.

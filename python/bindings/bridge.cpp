@@ -312,6 +312,7 @@ void communicator_handle::use_tuning(const std::string& toml) const {
 }
 void communicator_handle::wait() const { m_communicator->wait(); }
 void communicator_handle::check() const { m_communicator->check(); }
+void communicator_handle::check_issued() const { m_communicator->check_issued(); }
 
 void communicator_handle::refuse(const call& c, const error_info& wrong) const {
   m_communicator->refuse(c.record, wrong);

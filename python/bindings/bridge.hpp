@@ -163,6 +163,8 @@ class communicator_handle {
   void use_tuning(const std::string& toml) const;
   void wait() const;
   void check() const;
+  /// As check(), for what was issued: also after an end in good order, which is no failure of it.
+  void check_issued() const;
 
   /// Reports to the other ranks what is wrong with a call of this one.
   void refuse(const call& c, const error_info& wrong) const;

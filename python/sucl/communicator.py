@@ -58,7 +58,8 @@ class Event:
 
         Other threads run meanwhile, and in the main thread what handles signals: where that raises,
         as Ctrl-C does, the wait is given up, and the operation goes on. Raises what has failed on
-        the communicator.
+        the communicator. May be called after `Runtime.shut_down`, before which all operations were
+        done.
         """
         if timeout is None:
             return self._core.wait(-1.0)

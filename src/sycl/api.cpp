@@ -439,6 +439,7 @@ void communicator::fail(const error_info& why) const {
 
 void communicator::wait() const { state().wait_all(); }
 void communicator::check() const { state().core().check(); }
+void communicator::check_issued() const { state().core().check_issued(); }
 
 namespace {
 

@@ -3,6 +3,7 @@
 """Jobs of Python processes that find each other by an id, a store of the program's, or torchrun's
 variables."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -98,6 +99,39 @@ def raises(rank, size):
     comm.allreduce(numpy.ones(3)).wait()
 
 
+def ends(rank, size):
+    """Events of before a clean end are done; a rank that gives up has those of its own fail."""
+    import numpy
+    import sucl
+
+    def join(name):
+        folder = Path(os.environ["STORE"]) / name
+        folder.mkdir(exist_ok=True)
+        return sucl.Runtime.join(FolderStore(folder), rank, size)
+
+    runtime = join("ends")
+    comms = [runtime.world(), runtime.world("cpu")]
+    events = [c.allreduce(numpy.ones(n)) for c in comms for n in (3, 99999)]
+    group = comms[0].group()
+    group.sendrecv(numpy.ones(3), rank, numpy.zeros(3), rank)
+    events.append(group.submit())
+    runtime.shut_down()
+    for event in events:
+        assert event.done() and event.wait() and event.wait(0.0)
+    with contextlib.suppress(sucl.ShutDownError):
+        comms[0].check()
+        raise SystemExit("a communicator that has ended was found well")
+    given_up = join("is given up")
+    comm = given_up.world()
+    event = comm.recv(numpy.zeros(1), 1 - rank)
+    with contextlib.suppress(KeyError), given_up:
+        raise KeyError("leaves the block")
+    with contextlib.suppress(sucl.Error):
+        event.wait()
+        raise SystemExit("an operation that was given up was done")
+    return join("after")
+
+
 def by_broken_store(rank, size):
     import sucl
 
@@ -139,6 +173,10 @@ class Start(unittest.TestCase):
     def test_with_another_determinism(self):
         status, said = self.job("strict", 1)
         self.assertEqual(status, [0], said)
+
+    def test_events_after_the_end(self):
+        status, said = self.job("ends")
+        self.assertEqual(status, [0, 0], said)
 
     def test_what_a_store_raises_is_raised(self):
         status, said = self.job("by_broken_store")

@@ -324,7 +324,7 @@ bool pending::wait(double seconds) {
   }
   without_gil(m_held, [&] {
     if (forever) m_event.wait();  // which also throws what SYCL has found
-    m_communicator.check();
+    m_communicator.check_issued();
   });
   m_held.reset();
   return true;

@@ -134,6 +134,14 @@ void communicator::check() {
   m_queue.check();
 }
 
+void communicator::check_issued() {
+  if (alive()) {
+    read_published_diagnosis();
+    check_device();
+  }
+  m_queue.check_issued();
+}
+
 std::unique_ptr<setup_step> communicator::begin_step(const char* what) {
   return std::make_unique<setup_step>(m_context.owner->steps(),
                                       std::string(what) + "() of " + label(),

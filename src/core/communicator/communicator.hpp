@@ -143,6 +143,9 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   void wait_all();
   /// Throws the first failure of an operation that was not reported yet.
   void check();
+  /// As check(), for what was issued: an end in good order, before which all of it was done, throws
+  /// nothing.
+  void check_issued();
   /// Whether the calls that ranks have enqueued as kernels have to be compared now and then.
   bool compares_calls() const { return m_context.backends.compares_calls(); }
   /// Compares them; whether they differ. Never waits.

@@ -478,6 +478,17 @@ void issue_queue::check() {
   throw_if_ended();
 }
 
+void issue_queue::check_issued() {
+  throw_if_forked();
+  const held_lock lock(m_mutex);
+  if (ended()) {
+    if (m_failures.any()) m_failures.rethrow();
+    return;
+  }
+  if (!m_entered) m_context.backends.compare_calls();
+  throw_if_ended();
+}
+
 bool issue_queue::compare_calls() {
   const held_lock lock(m_mutex, std::try_to_lock);
   if (!lock || m_entered || ended() || m_failures.broken()) return false;

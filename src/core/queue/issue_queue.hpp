@@ -95,6 +95,7 @@ class SUCL_CORE_API issue_queue {
   /// Returns when everything issued is done; `at_end`: or has been given up.
   void drain(bool at_end);
   void check();
+  void check_issued();
   bool compare_calls();
   bool failed_or_ended();
   /// From now on the calls are kept for ranks of other nodes. Before the first one.
