@@ -28,7 +28,7 @@ SECONDS_EACH ?= 60
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
 BENCH_FLAGS ?= -n 2 --memory device,buffer --against mpi,host-accessor --sizes 4:16Mi
 
-.PHONY: help setup configure build program link bench test wheel check recipes format docs install uninstall package dist release asan torture fuzz tsan tidy coverage adaptivecpp clean
+.PHONY: help setup configure build program link bench test wheel check recipes format docs install uninstall package wheelcheck dist release asan torture fuzz tsan tidy coverage adaptivecpp clean
 
 help:  ## list the targets
 	@echo 'SuCL: make TARGET [SETTING=value...]'
@@ -135,7 +135,11 @@ release:  ## check that the commit can be released, and build all files of it; C
 	@scripts/release.sh $(if $(CHECK),--check)
 
 wheel:  ## build the Python wheel from scratch, into build/wheels
+	@rm -f build/wheels/sucl-*.whl
 	@$(or $(SUCL_PYTHON),python3) -m pip wheel --no-deps -w build/wheels .
+
+wheelcheck: wheel  ## build the wheel, install it in an empty environment, and test it there
+	@tests/python/wheel.sh build/wheels build/wheelcheck $(or $(SUCL_PYTHON),python3)
 
 asan:  ## test the core, also as ranks, under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory test PRESET=asan SUCL_SYCL=none SUCL_MPI=openmpi SUCL_BUILD_WERROR=OFF

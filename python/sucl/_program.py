@@ -20,9 +20,20 @@ def program() -> str:
     return str(path)
 
 
+def _path_of_environment() -> None:
+    """Programs that `sucl run` starts, as python, are those of the environment that sucl is of,
+    also where that has not been activated."""
+    if sys.prefix == sys.base_prefix:
+        return
+    own, path = os.path.join(sys.prefix, "bin"), os.environ.get("PATH", os.defpath)
+    if own not in path.split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join((own, path))
+
+
 def main() -> None:
     """Becomes the program `sucl`, with the arguments of the command line."""
     os.environ.setdefault("SUCL_PYTHON", sys.executable)
+    _path_of_environment()
     os.execv(program(), ["sucl", *sys.argv[1:]])
 
 

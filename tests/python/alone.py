@@ -5,6 +5,7 @@
 import array
 import doctest
 import importlib
+import os
 import subprocess
 import sys
 import unittest
@@ -176,6 +177,16 @@ class Program(unittest.TestCase):
         with self.assertRaisesRegex(sucl.Error, "radix|recipe|rings"):
             sucl.plans.build(collective="allreduce", ranks=4, bytes="1Ki", recipe="rings")
         self.assertEqual(sucl.plans.info()["sucl"]["version"], sucl.__version__)
+
+    def test_programs_are_those_of_its_environment(self):
+        says = ("import os, sys; from sucl import _program; sys.prefix = {prefix!r}; "
+                "os.execv = lambda program, words: print(os.environ['PATH']); _program.main()")
+        for prefix, path in ((sys.base_prefix, "/usr/bin:/bin"),
+                             ("/env", "/env/bin:/usr/bin:/bin")):
+            said = subprocess.run([sys.executable, "-c", says.format(prefix=prefix)], text=True,
+                                  capture_output=True, check=True,
+                                  env={**os.environ, "PATH": "/usr/bin:/bin"}).stdout
+            self.assertEqual(said.strip(), path)
 
     def test_where_things_are(self):
         said = subprocess.run([sys.executable, "-c", "from sucl._program import config; config()",
