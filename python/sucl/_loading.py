@@ -21,8 +21,21 @@ def _files_of_runtime():
             yield Path(file.locate()).resolve()
 
 
+def _is_main_interpreter():
+    for name in ("_interpreters", "_xxsubinterpreters"):  # from Python 3.13 on, and before
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        return interpreters.get_current() == interpreters.get_main()
+    return True
+
+
 def core():
     """The module sucl._core. Raises ImportError with what to do where the runtime is missing."""
+    if not _is_main_interpreter():
+        raise ImportError("SuCL's job is one of the process, and its module of the main "
+                          "interpreter: import sucl there, not in a subinterpreter")
     try:
         return importlib.import_module("sucl._core")
     except ImportError as error:

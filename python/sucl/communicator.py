@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional
 from . import _core
 from ._awaiting import future_of
 from ._operations import Array, Events, Operations
-from .errors import InvalidArgumentError, InvalidMemoryError, InvalidTypeError, checked
+from .errors import (
+    InvalidArgumentError,
+    InvalidMemoryError,
+    InvalidTypeError,
+    ShutDownError,
+    checked,
+)
 from .types import dtype_name, kind_number, op_number, type_number
 
 if TYPE_CHECKING:
@@ -84,7 +90,11 @@ class Event:
         return self._core._get_capsule()
 
     def __repr__(self) -> str:
-        return f"<sucl.Event, {'done' if self.done() else 'in flight'}>"
+        try:
+            state = "done" if self.done() else "in flight"
+        except ShutDownError:  # in a forked child
+            state = "of another process"
+        return f"<sucl.Event, {state}>"
 
 
 def _events(deps):

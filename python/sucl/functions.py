@@ -2,13 +2,15 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Reductions by a function of the program, and sums with factors."""
 
+import gc
 import numbers
+import sys
 from typing import Any, Callable, List, Optional, Sequence, Union
 
 from . import _core
 from ._operations import Array, Events
 from .communicator import BlockingOperations, Communicator, Event, _events
-from .errors import InvalidArgumentError, checked
+from .errors import InvalidArgumentError, InvalidMemoryError, checked
 from .types import KINDS, dtype_name
 
 Where = Union[Communicator, BlockingOperations]
@@ -33,6 +35,24 @@ def _numpy_dtype(array: Any, named: Any) -> Any:
         return numpy.dtype(getattr(ml_dtypes, name))
 
 
+def _check_not_kept(bases):
+    """Raises where arrays of the memory that these are of exist, apart from the list."""
+    def kept():
+        return any(sys.getrefcount(bases[i]) > _UNSHARED for i in range(len(bases)))
+
+    if not kept():
+        return
+    gc.collect()  # what only refers to itself is not kept
+    if kept():
+        raise InvalidMemoryError.of(
+            "the function of the reduction has kept an array that it was given, whose memory ends "
+            "with the call", "Keep a copy of it")
+
+
+_alone = [object()]
+_UNSHARED = sys.getrefcount(_alone[0])  # of what a list alone refers to
+
+
 class _Fold:
     """The function on the memory of one call, and what it has raised."""
 
@@ -44,12 +64,15 @@ class _Fold:
         import numpy
 
         try:
-            into = numpy.frombuffer(upper, self.dtype)
-            folded = self.function(numpy.frombuffer(lower, self.dtype), into)
+            into, other = (numpy.frombuffer(memory, self.dtype) for memory in (upper, lower))
+            bases = [into.base, other.base]
+            folded = self.function(other, into)
             if folded is None:
                 raise InvalidArgumentError.of("the function of the reduction has returned None",
                                               "Return the combinations of the elements")
             numpy.copyto(into, folded, casting="same_kind")
+            del into, other, folded
+            _check_not_kept(bases)
         except BaseException as error:
             self.raised.append(error)
             raise

@@ -3,6 +3,7 @@
 """The Python package in one process: what it makes of arrays, errors, the program, doctests."""
 
 import array
+import contextlib
 import doctest
 import importlib
 import os
@@ -15,8 +16,6 @@ import ml_dtypes
 import numpy as np
 import sucl
 import support
-
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def seen(thing):
@@ -107,6 +106,8 @@ class Arrays(unittest.TestCase):
             (np.array([None, 1]), sucl.InvalidTypeError, "objects of Python"),
             (np.zeros(3, [("value", "f4"), ("name", object)]), sucl.InvalidTypeError,
              "objects of Python"),
+            (np.ma.masked_array([1.0, 2.0], [True, False]), sucl.InvalidTypeError,
+             "masked elements"),
             (support.Dead(), sucl.InvalidMemoryError, "was freed"),
             (support.UsedDlpack(x), sucl.InvalidMemoryError, "used before"),
             (3.0, sucl.InvalidArgumentError, "is a float"),
@@ -117,9 +118,47 @@ class Arrays(unittest.TestCase):
             self.assertTrue(caught.exception.fact and caught.exception.cure)
         # A field may be called as the letter of objects is.
         self.assertEqual(seen(np.zeros(3, [("O", "f4"), ("XO", "f8")]))[0], "bytes")
+        # Masks that hide nothing change nothing.
+        self.assertEqual(seen(np.ma.masked_array([1.0, 2.0]))[2], 2)
+        self.assertEqual(seen(np.ma.masked_array([1.0, 2.0], [False, False]))[2], 2)
         # Dimensions of one element or none have any strides.
         self.assertEqual(seen(x[:1, :][::2])[2], 4)
         self.assertEqual(seen(x[:0, ::2])[2], 0)
+
+
+class Copies(unittest.TestCase):
+    """Of the process, and of its interpreter."""
+
+    def test_a_forked_child_cannot_wait(self):
+        comm, x = sucl.world(), np.zeros(2)
+        event = comm.recv(x, 0, 7)
+        child = os.fork()
+        if child == 0:
+            refused = 0
+            for call in (event.wait, event.done, lambda: event.wait(60),
+                         lambda: comm.allreduce(x)):
+                with contextlib.suppress(sucl.ShutDownError):
+                    call()
+                    os._exit(1)
+                refused += 1
+            os._exit(40 + refused if "another process" in repr(event) else 1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 44)
+        comm.send(np.ones(2), 0, 7)
+        self.assertTrue(event.wait())
+        self.assertEqual(x.tolist(), [1, 1])
+
+    def test_a_subinterpreter_cannot_have_it(self):
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            interpreters = importlib.import_module("_interpreters")
+        other = interpreters.create()
+        code = ("try:\n    import sucl\nexcept ImportError as e:\n"
+                "    assert 'interpreter' in str(e), e\nelse:\n    raise SystemError")
+        failed = interpreters.run_string(other, f"import sys\nsys.path[:] = {sys.path!r}\n{code}")
+        self.assertIsNone(failed)
+        interpreters.destroy(other)
+        sucl.world().blocking.barrier()
 
 
 class Errors(unittest.TestCase):

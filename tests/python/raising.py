@@ -27,6 +27,14 @@ def returns_floats(lower, upper):
     return upper / 2.0 if LAST else np.maximum(lower, upper)
 
 
+kept = []
+
+
+def keeps(lower, upper):
+    kept.append(upper[1:] if LAST else None)
+    return np.maximum(lower, upper)
+
+
 def error_of(function, on, size):
     """What the last rank, and what the others get."""
     try:
@@ -41,7 +49,8 @@ def error_of(function, on, size):
 wrong = []
 for function, kind, text in ((raises, ZeroDivisionError, "by the program"),
                              (returns_none, sucl.InvalidArgumentError, "has returned None"),
-                             (returns_floats, TypeError, "Cannot cast")):
+                             (returns_floats, TypeError, "Cannot cast"),
+                             (keeps, sucl.InvalidMemoryError, "has kept an array")):
     # Each rank folds few elements itself, so that others have a result; many are folded in shares.
     for on, size in ((comm.dup(), 3), (comm.dup().blocking, 3), (comm.dup(), 9999),
                      (comm.dup().blocking, 9999), (with_queue.dup(), 9999)):

@@ -31,6 +31,11 @@ std::string text_of(const nb::python_error& e) { return nb::cast<std::string>(nb
 // The text of the error that Python has set, which is cleared.
 std::string taken_error() { return text_of(nb::python_error()); }
 
+// As numpy's masked arrays.
+bool may_have_mask(nb::handle type) {
+  return nb::hasattr(type, "mask") && nb::hasattr(type, "filled");
+}
+
 // Whether objects of this class have the buffer protocol and no interface of SYCL, so that arrays
 // of numpy, the most frequent ones, are not asked for it again.
 bool is_plain_buffer(nb::handle array) {
@@ -38,7 +43,9 @@ bool is_plain_buffer(nb::handle array) {
   const nb::handle type = array.type();
   for (const nb::object& one : known)
     if (one.is(type)) return true;
-  if (PyObject_CheckBuffer(array.ptr()) == 0 || nb::hasattr(type, sycl_interface)) return false;
+  if (PyObject_CheckBuffer(array.ptr()) == 0 || nb::hasattr(type, sycl_interface) ||
+      may_have_mask(type))
+    return false;
   if (known.size() < 8) known.push_back(nb::borrow(type));
   return true;
 }
@@ -59,6 +66,14 @@ nb::object attribute(nb::handle array, const char* name, const char* what) {
   if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) no_access(what, taken_error());
   PyErr_Clear();
   return nb::none();
+}
+
+// What is masked has values too, which would be reduced with the others.
+void check_mask(nb::handle array, const char* what) {
+  const nb::object mask = attribute(array, "mask", what);
+  if (!nb::hasattr(mask, "any") || !nb::cast<bool>(nb::bool_(mask.attr("any")()))) return;
+  fail(errc::invalid_type, std::string(what) + " has masked elements, and SuCL knows no masks",
+       "Pass array.filled(value), or array.data and array.mask one after the other");
 }
 
 // The number of elements of these extents.
@@ -306,6 +321,7 @@ void fail(errc code, std::string message, std::string hint) {
 
 array_view view_of(nb::handle array, const char* what, holdings& held) {
   if (is_plain_buffer(array)) return view_of_buffer(array, what, held);
+  if (may_have_mask(array.type())) check_mask(array, what);
   const nb::object sycl = attribute(array, sycl_interface, what);
   if (nb::isinstance<nb::dict>(sycl))
     return view_of_sycl(array, nb::borrow<nb::dict>(sycl), what, held);

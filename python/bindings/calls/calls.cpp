@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "calls/calls.hpp"
 
+#include "core/support/forked.hpp"
+
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -300,9 +302,15 @@ bool completes_until(const event_handle& event, wait_clock::time_point end) {
 
 }  // namespace
 
+bool pending::done() const {
+  core::throw_if_forked();
+  return m_event.done();
+}
+
 // Between parts of the wait the main thread runs what handles signals in Python, and gives the wait
 // up if that raises.
 bool pending::wait(double seconds) {
+  core::throw_if_forked();  // no thread of the child completes it
   if (m_is_recorded)
     fail(errc::unsupported, "the operation is one of a recording, and done when that is replayed",
          "Wait for the event that replay() returns");

@@ -45,7 +45,7 @@ class pending {
   pending& operator=(const pending&) = delete;
   ~pending();
 
-  [[nodiscard]] bool done() const { return m_event.done(); }
+  [[nodiscard]] bool done() const;
   /// Returns when the operation is done, or after so many seconds, with whether it is. Negative:
   /// without end. Throws what failed.
   bool wait(double seconds);
