@@ -6,7 +6,7 @@
 # environment variable set; root does so as a user who owns nothing and has no home:
 #   wheel.sh WHEELS SCRATCH PYTHON [REQUIREMENT...]
 # WHEELS is a folder with the wheel, PYTHON what it was built with, and a REQUIREMENT one of pip's, as
-# intel-sycl-rt==2026.1.2.
+# intel-sycl-rt==2026.1.2, or dpnp, whose arrays are tried then.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 wheels=$1 scratch=$2 python=$3
@@ -16,7 +16,7 @@ mkdir -p "$scratch/work"
 scratch=$(cd "$scratch" && pwd)
 "$python" -m venv "$scratch/env"
 "$scratch/env/bin/pip" install -q "$wheels"/sucl-*.whl numpy ml_dtypes "$@"
-cp -r "$here"/{alone,ranks,steps,support,sycl_arrays}.py "$here/../install/consumer" \
+cp -r "$here"/{alone,ranks,steps,support,sycl_arrays,dpnp_arrays}.py "$here/../install/consumer" \
   "$here/../../examples" "$scratch/work"
 
 user=()
@@ -34,6 +34,10 @@ bare HOME=/nonexistent "$scratch/env/bin/python" -m sucl info | grep 'platform o
 bare "$scratch/env/bin/python" -B alone.py
 bare "$scratch/env/bin/sucl" run -n 2 -- python -B ranks.py
 bare "$scratch/env/bin/sucl" run -n 3 -- python -B steps.py
+# Of the REQUIREMENTs.
+if "$scratch/env/bin/python" -c 'import dpnp' 2>/dev/null; then
+  bare "$scratch/env/bin/sucl" run -n 2 -- python -B dpnp_arrays.py
+fi
 cmake_dir=$(bare "$scratch/env/bin/sucl-config" --cmake-dir)
 bare cmake -S consumer -B build -D "sucl_DIR=$cmake_dir" -D "SUCL_EXAMPLES=$PWD/examples" -D SUCL_LAUNCH=ON
 bare cmake --build build --target core run
