@@ -73,6 +73,7 @@ SUCL_API void check_blocks_of_ranks(const communicator& comm, std::size_t block,
 /// it moves about twice its memory, as a ring does, and needs scratch memory of its size; scans get
 /// all contributions. The rules are those of detail::operations; ranks pass the same function,
 /// which SuCL cannot check. The function must not throw: that ends the communicator on all ranks.
+/// A call of SuCL's in it, which would wait for the reduction, throws errc::invalid_argument.
 /// Where there is an event it is called from a thread of the SYCL runtime. On the host it runs in
 /// the default floating-point mode, whichever thread calls it.
 template <class T>

@@ -169,6 +169,7 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
 
 ::sycl::event submit(communicator_state& state, detail::request& request,
                      const std::vector<::sycl::event>& deps) {
+  throw_if_in_function();
 #ifndef SYCL_IMPLEMENTATION_ACPP
   const bool keeps = may_start_cached(state, deps) && repeats(state, request);
   if (keeps) {
@@ -188,6 +189,7 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
 void run(communicator_state& state, detail::request& request,
          const std::vector<::sycl::event>& deps) {
   core::throw_if_forked();
+  throw_if_in_function();
   const bool keeps =
       state.repeats() && !records_now(state) && deps.empty() && repeats(state, request);
   if (keeps && state.core().run_cached(request.record)) return;
@@ -437,7 +439,10 @@ void communicator::fail(const error_info& why) const {
   state().core().fail_everywhere(why);
 }
 
-void communicator::wait() const { state().wait_all(); }
+void communicator::wait() const {
+  sycl_layer::throw_if_in_function();
+  state().wait_all();
+}
 void communicator::check() const { state().core().check(); }
 void communicator::check_issued() const { state().core().check_issued(); }
 

@@ -130,6 +130,7 @@ void run_or_fail(const communicator& comm, const Work& work) {
     comm.fail(why);
   };
   try {
+    const sycl_layer::function_scope inside;
     work();
   } catch (const std::exception& thrown) {
     fail(std::string(": ") + thrown.what());
@@ -404,6 +405,20 @@ class reduction {
 
 }  // namespace
 
+namespace {
+thread_local int functions = 0;  // of the program that this thread is inside of
+}
+
+sycl_layer::function_scope::function_scope() noexcept { ++functions; }
+sycl_layer::function_scope::~function_scope() { --functions; }
+
+void sycl_layer::throw_if_in_function() {
+  if (functions > 0)
+    base::fail(errc::invalid_argument,
+               "SuCL was called inside the function of a reduction, which would wait for itself",
+               "Combine elements only; communicate before or after the reduction");
+}
+
 // Other ranks may call those of other communicators after this.
 void sycl_layer::await_user_ops(const communicator& of) {
   kept_scratch& kept = kept_scratch::of_process();
@@ -419,6 +434,7 @@ void sycl_layer::await_user_ops(const communicator& of) {
 ::sycl::event detail::reduce_by(const communicator& comm, const erased_op& o,
                                 const user_reduction& r, const std::vector<::sycl::event>& deps,
                                 bool blocking) {
+  sycl_layer::throw_if_in_function();
   if (blocking)
     for (const auto& e : deps) sycl_layer::await_event(e);
   reduction all(comm, o, r, blocking);
@@ -432,6 +448,7 @@ void sycl_layer::await_user_ops(const communicator& of) {
 
 ::sycl::event detail::sum_scaled(const communicator& comm, const erased_op& scale,
                                  const user_reduction& r, const std::vector<::sycl::event>& deps) {
+  sycl_layer::throw_if_in_function();
   reduction all(comm, scale, r, false);
   try {
     return all.sum(deps);

@@ -179,8 +179,9 @@ int thrown_past_memory(scene& s) {
 
 // On the rank whose function throws the blocking form throws the same.
 int throw_in_user_op(scene& s, const std::string& form) {
-  const sucl::user_op<float> sum([throws = s.is_last()](const float& a, const float& b) {
-    if (throws) throw std::runtime_error("the function's own");
+  const sucl::user_op<float> sum([&s, &form](const float& a, const float& b) {
+    if (s.is_last() && form == "calls") s.comm.blocking().barrier();
+    if (s.is_last()) throw std::runtime_error("the function's own");
     return a + b;
   });
   std::vector<float> x(form == "small" ? 10 : 100000, 1.0f), sums(x.size());

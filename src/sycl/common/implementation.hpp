@@ -151,6 +151,18 @@ std::optional<::sycl::event> start_cached(communicator_state& state,
 void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl_operation>& parts,
              const core::layouts& layout, const std::vector<buffer_use>& buffers);
 
+/// While it lives its thread is inside a function of the program that a reduction calls.
+class function_scope {
+ public:
+  function_scope() noexcept;
+  ~function_scope();
+  function_scope(const function_scope&) = delete;
+  function_scope& operator=(const function_scope&) = delete;
+};
+/// Throws errc::invalid_argument inside such a function: what it calls would wait for the
+/// reduction, which waits for the function, and a wait for a queue has no timeout.
+void throw_if_in_function();
+
 /// A queue of the library's own, on the device of another one. Errors that the runtime reports to
 /// it are logged: without a handler they would end the program, and AdaptiveCpp hands a thread that
 /// ends a queue the errors of all others too, as of an allocation that the program has seen to

@@ -319,6 +319,7 @@ void check_alive(communicator_state& state) {
 }
 
 void resolve_call(communicator_state& state, const detail::request& request, resolved& result) {
+  throw_if_in_function();
   check_alive(state);
   try {
     resolve(state, request, result);

@@ -30,6 +30,7 @@ namespace {
 
 void check_alive(const sycl_layer::prepared& p) {
   core::throw_if_forked();
+  sycl_layer::throw_if_in_function();
   if (!p.state->process()->alive())
     base::fail(errc::shut_down, "the runtime of this operation has been shut down",
                "Keep sucl::runtime alive while its operations are used");
